@@ -65,6 +65,12 @@ def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def ordinal(number: int) -> str:
+    """A place in an order: `1st`, `2nd`, `3rd`, `4th`, `11th`."""
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number:,}{'th' if number % 100 in (11, 12, 13) else ending}"
+
+
 def listed(names: Sequence[str], most: int = 6) -> str:
     """Names as a list for people: `a, b and c`, or `a, b and 7 more`."""
     shown = list(names[:most])

@@ -278,6 +278,8 @@ class Report(NamedTuple):
     """Whether the bot answers people."""
     complete: bool = True
     """Whether all checks ran; with `--only` or `--skip` some did not."""
+    times: Mapping[tuple[str, str], int] | None = None
+    """How often each finding appeared in the last 7 days, this time included; None if unknown."""
 
     @property
     def highest_rung(self) -> Rung | None:
@@ -300,9 +302,7 @@ class Report(NamedTuple):
         """The overall status of the home."""
         if any(f.is_problem for f in self.findings):
             return Status.PROBLEM
-        if self.open:
-            return Status.UNKNOWN
-        return Status.OK
+        return Status.UNKNOWN if self.open else Status.OK
 
     @property
     def open(self) -> bool:

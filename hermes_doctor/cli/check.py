@@ -27,6 +27,7 @@ Examples:
   hermes-doctor check --deep
   hermes-doctor check --network
   hermes-doctor check --all-homes --fail-on error,unknown,crashed
+  hermes-doctor check --record
   hermes-doctor check --format nagios
   hermes-doctor check --format prometheus --output /srv/metrics/hermes.prom
 
@@ -83,6 +84,9 @@ def check(
             help="Write to this file; who reads it sees the old content or the new.",
         ),
     ] = None,
+    record: Annotated[
+        bool, typer.Option("--record", help="Add the result to the history; see `history`.")
+    ] = False,
 ) -> int:
     """Show what is wrong and what to do; change nothing."""
     return run(
@@ -98,4 +102,5 @@ def check(
         verbose,
         format,
         output,
+        record,
     )

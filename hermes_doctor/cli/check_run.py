@@ -30,6 +30,7 @@ def run(
     verbose: bool = False,
     format: str | None = None,
     output: Path | None = None,
+    record: bool = False,
 ) -> int:
     """Examine each requested home, print the reports, and return the exit code."""
     from hermes_doctor.cli import shared_options
@@ -59,8 +60,8 @@ def run(
                 progress=step,
                 severities=shared_options.severities_for(one.path, found),
             )
-        report = shared_options.mark_muted(report)
-        reports.append(shared_options.filter_report(report, codes))
+        shown = shared_options.filter_report(shared_options.mark_muted(report), codes)
+        reports.append(_with_times(one, shown) if chosen in (TEXT, "json") else shown)
     thresholds = {report.home: threshold_for(fail_on, report.home) for report in reports}
     if chosen == TEXT and target is None:
         _print(reports, verbose=verbose)
@@ -76,6 +77,8 @@ def run(
             output_file.replace(target, made)
     if chosen == TEXT:
         say_blind(reports)
+    if record:
+        _record(homes, reports, codes)
     if chosen == "nagios":
         from hermes_doctor.cli.exits import keep_nagios_state
         from hermes_doctor.render import nagios
@@ -92,6 +95,28 @@ def threshold_for(given: str | None, home: Path) -> frozenset[str]:
 
     chosen = effective.load().fail_on(home)
     return parse_fail_on(chosen.value if chosen else FAIL_ON)
+
+
+def _with_times(home: Home, report: Report) -> Report:
+    """Add how often each problem appeared in the last week, if there is a history."""
+    from hermes_doctor.history import place
+
+    if not report.findings or not place.files_of(home):
+        return report
+    from hermes_doctor.history import reading
+
+    now = int(report.started_at.timestamp())
+    keys = [finding.key for finding in report.findings]
+    return report._replace(times=reading.times_in_week(home, keys, now))
+
+
+def _record(homes: Sequence[Home], reports: Sequence[Report], codes: frozenset[str]) -> None:
+    """Add the reports to the history; a failure is one line and does not change the exit code."""
+    from hermes_doctor.history.recorder import record_once
+
+    for home, report in zip(homes, reports, strict=True):
+        for note in record_once(home, report, codes):
+            print(f"hermes-doctor: {note}", file=sys.stderr)  # noqa: T201
 
 
 def _target(output: Path | None) -> Path | None:

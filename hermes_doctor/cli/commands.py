@@ -14,6 +14,7 @@ from hermes_doctor.cli import (
     demo,
     explain,
     fix,
+    history,
     hook,
     learn,
     list,
@@ -71,6 +72,7 @@ app.command("check", epilog=check.EPILOG, rich_help_panel=DIAGNOSE)(check.check)
 app.command("timeline", epilog=timeline.EPILOG, rich_help_panel=DIAGNOSE)(timeline.timeline)
 app.command("config", epilog=config.EPILOG, rich_help_panel=DIAGNOSE)(config.config)
 app.command("learn", epilog=learn.EPILOG, rich_help_panel=DIAGNOSE)(learn.learn)
+app.add_typer(history.app, name="history", rich_help_panel=DIAGNOSE)
 app.command("fix", epilog=fix.EPILOG, rich_help_panel=REPAIR)(fix.fix)
 app.command("undo", epilog=undo.EPILOG, rich_help_panel=REPAIR)(undo.undo)
 app.command("switch-provider", epilog=switch.EPILOG, rich_help_panel=REPAIR)(switch.switch_provider)

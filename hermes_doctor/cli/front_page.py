@@ -32,6 +32,7 @@ _COMMANDS = """Diagnose:
   timeline         Show restarts, errors, edits and repairs by time.
   config           Show the settings that the next message will use.
   learn            Let check judge a Hermes newer than this tool.
+  history          Show what was wrong, how often and for how long.
 
 Repair:
   fix              Show the repair plan; with --apply, repair.

@@ -160,9 +160,11 @@ def status(home: HomeOption = None, system: SystemOption = False, cron: CronOpti
 def remove(home: HomeOption = None, system: SystemOption = False, cron: CronOption = False) -> int:
     """Stop the watch and remove everything it installed.
 
-    Backups and receipts are kept, so that its repairs can be undone.
+    Backups and receipts are kept, so that its repairs can be undone, and so is
+    the history.
     """
     from hermes_doctor import home as homes
+    from hermes_doctor.history import place
     from hermes_doctor.model import CannotFix, Trouble
     from hermes_doctor.watch import install
 
@@ -179,6 +181,8 @@ def remove(home: HomeOption = None, system: SystemOption = False, cron: CronOpti
     typer.echo(f"Removed: {manager.place(job)}")
     for path in left:
         typer.echo(f"Removed: {path}")
+    if (history := job.folder / place.FILE).is_file():
+        typer.echo(f"Kept: {history}")
     return 0
 
 

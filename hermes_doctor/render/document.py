@@ -78,6 +78,7 @@ def _finding(report: Report, finding: Finding) -> dict[str, Any]:
         "subject": finding.subject,
         "evidence": [{"where": e.where, "what": e.what} for e in finding.evidence],
         "since": finding.since.isoformat() if finding.since else None,
+        "times_in_7_days": report.times.get(finding.key) if report.times is not None else None,
         "caused_by": finding.caused_by,
         "fix": _fix(report, finding),
     }

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from hermes_doctor.examination.condition import Condition, condition_of
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import Report, RungState, Severity, Status, VerdictKind
 
@@ -165,10 +166,10 @@ def _is_blind(report: Report) -> bool:
 
 
 def _works(report: Report) -> str:
-    kind = report.verdict.kind if report.verdict else VerdictKind.UNKNOWN
-    if _is_blind(report) or not report.complete or kind is VerdictKind.UNKNOWN:
+    found = condition_of(report)
+    if found is Condition.UNKNOWN:
         return "NaN"
-    return str(int(kind in (VerdictKind.WORKING, VerdictKind.LIMITED)))
+    return str(int(found is not Condition.SILENT))
 
 
 def _worst_first(item: tuple[tuple[str, Severity, bool], int]) -> tuple[int, str, bool]:

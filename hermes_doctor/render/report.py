@@ -21,6 +21,7 @@ from hermes_doctor.model import (
     Verdict,
     VerdictKind,
 )
+from hermes_doctor.render.recurrence import recurrence
 from hermes_doctor.render.report_rest import evidence_lines, rest_of, todo
 from hermes_doctor.terminal.lines import BLANK, Line, Span, row, rows_of, tilde
 
@@ -149,17 +150,19 @@ def _problem(report: Report, tree: ranking.Problems, place: int, level: str) -> 
     """
     group = tree.groups[place]
     first = group[0]
-    mark = Mark.BAD if first.severity.rank <= Severity.ERROR.rank else Mark.LIMITED
-    sign, style = MARKS[mark]
+    sign, style = MARKS[Mark.BAD if first.severity.rank <= Severity.ERROR.rank else Mark.LIMITED]
     more = f" (and {len(group) - 1} more)" if len(group) > 1 else ""
+    beside, below = recurrence(report, first, more, COLUMNS)
     yield row(
         f"{place + 1:<2}",
         (f"{sign} ", style),
         (first.title, "strong"),
         more,
+        (beside, "faint"),
         hang=4,
         right=(first.code, "faint"),
     )
+    yield from [] if level == "titles" or not below else [row((below, "faint"), indent=4)]
     behind = tree.consequences(place)
     whole = level in ("clipped", "one", "full", "all")
     if behind and not whole:

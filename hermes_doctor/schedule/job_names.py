@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from hermes_doctor.home import Home
@@ -12,11 +13,22 @@ SERVICE_VARIABLE = "HERMES_DOCTOR_SERVICE"
 """Environment variable that the unit of `watch install` sets."""
 
 
+PREFIX = "hermes-doctor-watch"
+SYSTEM_STATE = Path("/var/lib")
+
+
 def state_folder() -> Path:
     """The folder where the watches of this user store their state."""
     base = os.environ.get("XDG_STATE_HOME", "")
     state = Path(base) if os.path.isabs(base) else user_home() / ".local" / "state"
     return state / "hermes-doctor"
+
+
+def system_state_folder(home: Home) -> Path:
+    """Where the system service of a home stores its state; its user may have no such folder."""
+    if sys.platform == "darwin":
+        return state_folder()
+    return SYSTEM_STATE / f"{PREFIX}-{identity(home)}" / "hermes-doctor"
 
 
 def identity(home: Home) -> str:

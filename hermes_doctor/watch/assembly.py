@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor import __version__
 from hermes_doctor.examination import runner
+from hermes_doctor.history.recorder import Recorder
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import EMPTY, NamedTuple
 from hermes_doctor.message import text
@@ -129,6 +130,7 @@ def assemble(
         notices=_notices(chosen.notify, home),
     )
     made.mark_muted = Muting().mark
+    made.history = Recorder(home, made.interval, codes=codes, boot=made.clock.boot)
     made.heartbeat = _heartbeat(chosen)
     made.title = f"hermes-doctor {__version__} watches {tilde(home.path)}"
     made.title += f" every {format_duration(made.interval)}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
+from hermes_doctor.examination.condition import is_doubtful
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import Finding, Report, Severity, Status
 from hermes_doctor.watch.events import EventKind, Key, WatchEvent
@@ -48,7 +49,7 @@ def compare(
 ) -> RoundChanges:
     """Compare a report with the previous round; the counts of rounds stop at `max_rounds`."""
     found = _by_key(report.findings)
-    doubtful = {c.id for c in report.checks if _doubtful(c.status, c.reason)}
+    doubtful = {c.id for c in report.checks if is_doubtful(c)}
     asked = {c.id for c in report.checks}
     after: dict[Key, CurrentFinding] = {}
     events: list[WatchEvent] = []
@@ -137,12 +138,6 @@ def _counted(old: CurrentFinding | None, finding: Finding, max_rounds: int) -> C
 def is_grave(severity: Severity) -> bool:
     """Whether the finding is severe enough to start or stop the gateway for it."""
     return severity.rank <= Severity.ERROR.rank
-
-
-def _doubtful(status: Status, reason: str | None) -> bool:
-    """Whether a check may have missed something that it reported before."""
-    partly = status is Status.PROBLEM and reason is not None
-    return partly or status in (Status.UNKNOWN, Status.CRASHED)
 
 
 def _kind(old: CurrentFinding | None, finding: Finding) -> EventKind | None:

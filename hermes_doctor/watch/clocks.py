@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 
+from hermes_doctor.history.identity import boot_id
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.schedule.durations import format_duration
 
@@ -33,7 +34,7 @@ class MachineClock:
     """The clocks of this machine."""
 
     def __init__(self) -> None:
-        self.boot = _boot()
+        self.boot = boot_id()
         """The boot id; empty if the system has none."""
 
     def read(self) -> ClockReading:
@@ -68,11 +69,3 @@ def gap(before: ClockReading, after: ClockReading, longest: float) -> str | None
     if steady > longest:
         return f"no check was made for {format_duration(steady)}"
     return None
-
-
-def _boot() -> str:
-    try:
-        with open("/proc/sys/kernel/random/boot_id") as file:
-            return file.read(64).strip()
-    except OSError:
-        return ""

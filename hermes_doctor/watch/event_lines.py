@@ -22,6 +22,7 @@ MARGIN = 9
 """The width of a time of day and the space after it."""
 _STYLES = {
     EventKind.GONE: "good",
+    EventKind.FLAPS: "warning",
     EventKind.BETTER: "good",
     EventKind.HEALED: "good",
     EventKind.SEES: "good",

@@ -17,15 +17,13 @@ from hermes_doctor.preferences import mute_store, places
 from hermes_doctor.schedule import crontab
 from hermes_doctor.schedule.choose import choose
 from hermes_doctor.schedule.durations import format_duration
-from hermes_doctor.schedule.job_names import identity, state_folder
-from hermes_doctor.schedule.jobs import PREFIX, Job, JobManager
+from hermes_doctor.schedule.job_names import SYSTEM_STATE, state_folder, system_state_folder
+from hermes_doctor.schedule.jobs import Job, JobManager
 from hermes_doctor.system import disk
 from hermes_doctor.watch import assembly, heartbeat, secret_options
 from hermes_doctor.watch.clocks import MachineClock
 from hermes_doctor.watch.healing_lease import Lease
 from hermes_doctor.watch.store import WatchStateFiles
-
-_SYSTEM = Path("/var/lib")
 
 
 def find_job(home: Home, *, system: bool, cron: bool) -> tuple[JobManager, Job]:
@@ -88,7 +86,7 @@ def install(manager: JobManager, job: Job, chosen: assembly.WatchOptions) -> boo
 
 def _install(manager: JobManager, job: Job, *, renewed: bool) -> bool:
     """Install the job; one that runs is started again if its secrets were renewed."""
-    if job.folder.is_relative_to(_SYSTEM) and not job.user:
+    if job.folder.is_relative_to(SYSTEM_STATE) and not job.user:
         mute_store.make_system_folder()
     installed = manager.install(job)
     if renewed and not installed:  # it reads its secrets only when it starts
@@ -161,7 +159,7 @@ def remove_state(job: Job) -> list[Path]:
     with contextlib.suppress(OSError, Trouble):
         Lease(job.home, MachineClock(), store.file).give_up()
     there = store.remove()
-    if job.folder.is_relative_to(_SYSTEM):
+    if job.folder.is_relative_to(SYSTEM_STATE):
         for folder in (job.folder.parent, places.SYSTEM):
             with contextlib.suppress(OSError):  # there are other files in it
                 disk.remove_folder(folder)
@@ -174,10 +172,8 @@ def store_of(job: Job) -> WatchStateFiles:
 
 
 def _folder(home: Home, system: bool) -> Path:
-    """Where the state is stored; a system service has its own folder, as its user may have none."""
-    if not system or sys.platform == "darwin":
-        return state_folder()
-    return _SYSTEM / f"{PREFIX}-{identity(home)}" / "hermes-doctor"
+    """Where the state is stored."""
+    return system_state_folder(home) if system else state_folder()
 
 
 def _kept(store: WatchStateFiles, path: Path) -> str:

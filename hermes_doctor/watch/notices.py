@@ -2,8 +2,8 @@
 
 Each state of a subject is sent once. If the subject changes again soon after a notice, the next
 notice waits; when the wait is over, the current state is sent, if it differs from the last one
-sent. So the final state always arrives, and a subject that flaps all night causes only a few
-notices.
+sent. So the final state always arrives. A subject that flaps causes one notice, and another one
+when it has settled (see `flaps`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ WAITING = 200
 FAREWELL = 10.0
 """Seconds that the last notices may take after the watch was told to stop."""
 KEPT = 7 * 86400.0
-_LASTING = ("away", *(severity.value for severity in Severity))
+FLAPPING = "flapping"
+_LASTING = ("away", FLAPPING, *(severity.value for severity in Severity))
 _ALWAYS = (EventKind.HEALED, EventKind.FAILED)
 
 
@@ -65,7 +66,8 @@ class Notices:
             return
         if event.kind is EventKind.UNMUTED:
             notified.pop(topic, None)
-        if event.kind is EventKind.HEALED:  # the notice of the repair implies that it is gone
+        flaps = notified.get(event.key, ("", 0.0))[0] == FLAPPING
+        if event.kind is EventKind.HEALED and not flaps:  # the repair implies that it is gone
             self._pending.pop(event.key, None)
             notified[event.key] = ("gone", notified.get(event.key, ("", 0.0))[1])
         told = notified.get(topic)
@@ -147,6 +149,10 @@ def _topic(event: WatchEvent) -> tuple[Key, str]:
     """What the event is about, and the state of that topic after it."""
     if event.kind in PRESENT:
         return event.key, event.severity.value if event.severity else ""
+    if event.kind is EventKind.FLAPS:
+        return event.key, FLAPPING
+    if event.kind is EventKind.STABLE:
+        return event.key, event.severity.value if event.severity else "gone"
     if event.kind is EventKind.GONE:
         return event.key, "gone"
     if event.kind in (EventKind.AWAY, EventKind.BACK):

@@ -15,7 +15,7 @@ from hermes_doctor.examination.running_checks import describe_crash
 from hermes_doctor.home import Home
 from hermes_doctor.message import count
 from hermes_doctor.model import CouldNotLook, Report, Severity, Trouble
-from hermes_doctor.watch import changes, clocks
+from hermes_doctor.watch import changes, clocks, flaps
 from hermes_doctor.watch.clocks import ClockReading, MachineClock
 from hermes_doctor.watch.event_lines import state_summary
 from hermes_doctor.watch.events import EventKind, WatchEvent
@@ -25,6 +25,7 @@ from hermes_doctor.watch.state import MAX_DEEDS, WatchState
 from hermes_doctor.watch.store import WatchStateFiles
 
 if TYPE_CHECKING:
+    from hermes_doctor.history.recorder import Recorder
     from hermes_doctor.watch.heartbeat import HeartbeatSender
     from hermes_doctor.watch.notices import Notices
 
@@ -70,6 +71,7 @@ class Watch:
         self.healer: RepairsFindings | None = None
         self.publish: Callable[[Report | None], None] | None = None
         """Called after each round, with None if the home could not be examined."""
+        self.history: Recorder | None = None
         self.heartbeat: HeartbeatSender | None = None
         self.is_well: Callable[[Report], bool] = lambda _: True
         """Whether a round counts as good for the heartbeat."""
@@ -126,6 +128,8 @@ class Watch:
             except StopRequested:
                 pass
             finally:
+                if self.history:
+                    self.history.flush()
                 self.memory.pid = 0
                 self._save()
                 self._say(
@@ -137,6 +141,8 @@ class Watch:
     def once(self, *, always_report: bool) -> Report | None:
         """Run one round and report only changes; None if the home could not be examined."""
         self._single = True
+        if self.history:
+            self.history.single = True
         with self.signals.heard():
             try:
                 self.round(begins=self.first_watch)
@@ -173,10 +179,6 @@ class Watch:
             self._resume()
         self._mind_the_gap()
         report = self._report()
-        if report is not None:
-            report, notes = self.mark_muted(report)
-            for note in notes:
-                self._trouble(note)
         self.last_report = report
         again = False
         if report is not None:
@@ -184,9 +186,10 @@ class Watch:
             found = changes.compare(
                 self.memory.standing, self.memory.unanswered, report, at, self.min_rounds
             )
+            flapping = flaps.follow(self.memory.flaps, self.memory.standing, found.current, at)
             self._begun = True
             self._begin(report, found.events, at) if begins else None
-            for event in found.events:
+            for event in (*found.events, *flapping):
                 if not (begins and self.first_watch):
                     self._say(event)
             self.memory.standing, self.memory.unanswered = found.current, found.unanswered
@@ -202,12 +205,19 @@ class Watch:
             for event in self.notices.flush(self.memory.notified, self.clock.boot_clock()):
                 self._say(event)
         self._save()
+        self._record(report)
         if not again:
             self._inform_monitors(report)
         elif self._single:  # what was found is repaired, and no other round follows
-            last = self._report()
-            self._inform_monitors(self.mark_muted(last)[0] if last else None)
+            repaired = self._report()
+            self._record(repaired)
+            self._inform_monitors(repaired)
         return again
+
+    def _record(self, report: Report | None) -> None:
+        """Add the round to the history."""
+        for note in self.history.attempt(report, self.clock.now()) if self.history else ():
+            self._trouble(note)
 
     def _inform_monitors(self, report: Report | None) -> None:
         """Write the metrics and send the heartbeat."""
@@ -241,7 +251,11 @@ class Watch:
         self._mind_the_place(place)
         try:
             with self.signals.stoppable():
-                return self.examine()
+                report = self.examine()
+            report, notes = self.mark_muted(report)
+            for note in notes:
+                self._trouble(note)
+            return report
         except CouldNotLook as doubt:
             self._trouble(f"could not check: {doubt}")
         except Exception as error:  # noqa: BLE001 (one bad round must not end the watch)
@@ -254,6 +268,8 @@ class Watch:
             why = clocks.gap(self._last, now, 3 * self.interval + 60)
             if why:
                 self._anew()
+                if self.history:
+                    self.history.note_gap()
                 self._say(
                     WatchEvent(EventKind.GAP, self.clock.now(), f"{why}; counting starts again")
                 )
@@ -264,6 +280,7 @@ class Watch:
         if self._place and self._place != place:
             self._anew()
             self.memory.failures.clear()
+            self.memory.flaps.clear()
             text = "the folder of the home was replaced; counting starts again"
             self._say(WatchEvent(EventKind.GAP, self.clock.now(), text))
         self._place = self.memory.place = place
@@ -297,7 +314,7 @@ class Watch:
             self.print_event(event)
         except BrokenPipeError:  # the reader has closed the pipe
             self.signals.ending = True
-        if self.notices:
+        if self.notices and not flaps.is_quiet(self.memory.flaps, event):
             self.notices.observe(event, self.memory.notified)
 
     def _trouble(self, text: str) -> None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from hermes_doctor.history.flapping import Flapping
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import Severity
+from hermes_doctor.watch import flaps
 from hermes_doctor.watch.changes import CurrentFinding
 from hermes_doctor.watch.clocks import ClockReading
 from hermes_doctor.watch.events import Key
@@ -62,6 +64,8 @@ class WatchState:
         """By finding: the reason last reported for not repairing it."""
         self.notified: dict[Key, tuple[str, float]] = {}
         """By topic: the state last sent as a notice, and when."""
+        self.flaps: dict[Key, Flapping] = {}
+        """The last states of problems that changed lately."""
         self.deeds: list[dict[str, Any]] = []
         """The latest repairs, for `watch status`."""
 
@@ -103,6 +107,7 @@ def document(memory: WatchState) -> dict[str, Any]:
         "busy_since": memory.busy_since,
         "said": [[*key, text] for key, text in list(memory.said.items())[:MOST]],
         "notified": [[*key, *one] for key, one in list(memory.notified.items())[-MOST:]],
+        "flaps": [[*key, *one] for key, one in list(memory.flaps.items())[-MOST:]],
         "deeds": memory.deeds[-MAX_DEEDS:],
     }
 
@@ -138,6 +143,11 @@ def parse(data: Any) -> WatchState:
     made.notified = {
         (str(code), str(subject)): (str(state), _number(at))
         for code, subject, state, at in data["notified"]
+    }
+    made.flaps = {
+        (str(code), str(subject)): Flapping(str(states), bool(flapping))
+        for code, subject, states, flapping in data.get("flaps", [])
+        if flaps.is_valid(str(states))
     }
     made.deeds = [dict(deed) for deed in data["deeds"]]
     return made

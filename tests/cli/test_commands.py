@@ -156,6 +156,7 @@ FINDING = {
     "subject": str,
     "evidence": [{"where": str, "what": str}],
     "since": (str,),
+    "times_in_7_days": (int,),
     "caused_by": (str,),
     "fix": (
         {
@@ -833,6 +834,7 @@ def test_completion_script(name: str) -> None:
                 "fix",
                 "undo",
                 "timeline",
+                "history",
                 "hook",
                 "rollback",
                 "update-guard",
@@ -1037,13 +1039,19 @@ def test_modules_of_short_commands(words: str) -> None:
 
 
 def test_modules_of_one_round(home: Path) -> None:
-    """`watch --once` loads what `check` loads, and nothing that repairs or sends notices."""
+    """`watch --once` loads what `check` loads, nothing that repairs or sends notices.
+
+    After the check, it also loads what writes the history.
+    """
     state = f"import os; os.environ['XDG_STATE_HOME'] = {str(home.parent / 'state')!r}"
 
     loaded = imported("watch", "--once", "--home", str(home), patch=state)
 
     assert "hermes_doctor.watch.rounds" in loaded
-    assert loaded & ((SLOW | PARSER | COMPILING) - {"psutil"}) == set()
+    listing = "import sys, sqlite_utils.migrations; print(*sys.modules)"
+    of_history = subprocess.check_output([sys.executable, "-c", listing], text=True).split()
+    assert "sqlite_utils" in loaded
+    assert loaded & ((SLOW | PARSER | COMPILING) - {"psutil", *of_history}) == set()
     not_loaded(loaded, *(f"hermes_doctor.watch.{name}" for name in ("heal", "channels", "notices")))
 
 

@@ -21,6 +21,7 @@ CHECK: tuple[list[str], ...] = (
     ["--only=databases", "--only", "ENV-BOM", "--skip", "secrets"],
     ["--plugins", "one", "--plugins=two", "--deep"],
     ["--home=a=b"],
+    ["--record", "--all-homes"],
 )
 CREATE: tuple[list[str], ...] = (
     [],

@@ -43,6 +43,7 @@ COMMANDS = {
         "verify",
     ],
     "watch": ["install", "status", "remove"],
+    "history": ["prune"],
     "config": [],
     "explain": [],
     "list": [],

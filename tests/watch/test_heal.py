@@ -253,7 +253,8 @@ def test_the_budget_is_kept_and_its_end_is_told_once(home: Path) -> None:
     [held] = [one for one in ward.heard if one.kind == "waits"]
     assert "the budget of 2 in 30 min is used up; the next repair is possible at " in held.title
     assert blotted(home)
-    assert ward.rounds(13, every=140.0)[0] == "healed ENV-BOM", "and later it may again"
+    later = [one for one in ward.rounds(13, every=140.0) if one != "stable ENV-BOM"]
+    assert later[0] == "healed ENV-BOM", "and later it may again"
 
 
 def test_a_new_process_has_no_new_budget(home: Path) -> None:

@@ -243,7 +243,8 @@ def test_the_command_line(tmp_path: Path) -> None:
         assert late.code == 1 and "too old: one was due every 5 min" in late.out
         gone = doctor("remove")
         assert gone.code == 0 and not tab.exists()
-        assert not (tmp_path / "state" / "hermes-doctor").exists()
+        kept = tmp_path / "state" / "hermes-doctor" / "history.db"
+        assert list(kept.parent.iterdir()) == [kept] and f"Kept: {kept}" in gone.out
         assert doctor("remove").out.startswith("The watch was not installed")
 
 

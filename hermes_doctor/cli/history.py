@@ -1,0 +1,192 @@
+"""The `history` command: what was wrong in the last weeks, how often, and for how long."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hermes_doctor.cli.options import HomeOption, JsonOption, complete_code
+from hermes_doctor.cli.whole_summaries import WholeSummaries
+
+if TYPE_CHECKING:
+    from typer._click import Context
+
+    from hermes_doctor.history.reading import HistoryRows
+    from hermes_doctor.home import Home
+
+EPILOG = """\b
+Examples:
+  hermes-doctor history
+  hermes-doctor history QQ-TOKEN
+  hermes-doctor history --since 90d
+  hermes-doctor history --json | jq .availability
+  hermes-doctor history prune --keep 90d
+
+\b
+The watch writes the history, and so does `check --record`.
+
+\b
+Exit codes:
+  0  shown
+  2  could not run (no history yet, a damaged one, unknown code, no home)
+"""
+PRUNE_EPILOG = """\b
+Examples:
+  hermes-doctor history prune               remove what is older than 400 days
+  hermes-doctor history prune --keep 90d
+
+\b
+Exit codes:
+  0  removed, or nothing was that old
+  2  could not run (no history yet, a damaged one, wrong option)
+"""
+MOST_DAYS = 400
+"""The watch keeps no more."""
+
+
+class CodeOrCommand(WholeSummaries):
+    """A group whose first word is a command or, if there is none of that name, a code."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Read the words; before a command, the code is empty."""
+        if args and args[0] in self.commands:
+            args = ["", *args]
+        else:
+            ctx.allow_interspersed_args = True
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=CodeOrCommand,
+    help="Show what was wrong, how often and for how long.",
+    epilog=EPILOG,
+    rich_markup_mode=None,
+    invoke_without_command=True,
+)
+
+
+@app.callback()
+def history(
+    ctx: typer.Context,
+    code: Annotated[
+        str, typer.Argument(help="Show the episodes of this code.", autocompletion=complete_code)
+    ] = "",
+    home: HomeOption = None,
+    since: Annotated[
+        str,
+        typer.Option("--since", help="Start this long ago (12h, 30d) or at a local date and time."),
+    ] = "30d",
+    json: JsonOption = False,
+) -> int:
+    """Show what was wrong, how often and for how long."""
+    if ctx.invoked_subcommand is not None:
+        return 0
+    from hermes_doctor import home as homes
+    from hermes_doctor.cli import shared_options
+    from hermes_doctor.history import reading
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.render import document, history as rendered
+    from hermes_doctor.terminal.show import show
+
+    if code == "prune":
+        raise Trouble("Put the options after `prune`: hermes-doctor history prune --keep 90d")
+    now = datetime.now(UTC)
+    first, start = _start(since, now)
+    where = homes.find(home)
+    rows = reading.load(where, start, int(now.timestamp()))
+    if rows is None:
+        raise _no_history(where)
+    options = shared_options.repeat_options(shared_options.named_home(home))
+    shown = rendered.View(
+        where.path, rows, start, int(now.timestamp()), first, _known(code, rows), options
+    )
+    if json:
+        typer.echo(document.dump(rendered.document(shown)))
+    else:
+        show(rendered.lines(shown))
+    return 0
+
+
+@app.command("prune", epilog=PRUNE_EPILOG)
+def prune(
+    home: HomeOption = None,
+    keep: Annotated[
+        str, typer.Option("--keep", help="Keep what is newer than this, such as 90d.")
+    ] = f"{MOST_DAYS}d",
+) -> int:
+    """Remove old records from the history."""
+    from hermes_doctor import home as homes
+    from hermes_doctor.history import place, upkeep
+    from hermes_doctor.system.files import size
+
+    kept = _days(keep)
+    where = homes.find(home)
+    files = place.files_of(where)
+    if not files:
+        raise _no_history(where)
+    for file in files:
+        done = upkeep.prune_file(file, kept)
+        typer.echo(f"{file}: {upkeep.describe(done.removed)} removed, {size(done.size)} left.")
+    return 0
+
+
+def _no_history(home: Home) -> Exception:
+    from hermes_doctor.message import text
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.terminal.lines import tilde
+
+    return Trouble(
+        text(
+            "{home} has no history yet. The watch writes it: hermes-doctor watch install",
+            home=tilde(home.path),
+        )
+    )
+
+
+def _start(since: str, now: datetime) -> tuple[date, int]:
+    """The first day to show, and the moment from which on everything counts."""
+    from hermes_doctor.cli.timeline import moment
+
+    today = now.astimezone().date()
+    if match := re.fullmatch(r"(\d{1,5})\s*([dw])", since.strip()):
+        days = min(MOST_DAYS, max(1, int(match[1]) * (7 if match[2] == "w" else 1)))
+        first = today - timedelta(days=days - 1)
+        return first, int(datetime(first.year, first.month, first.day).astimezone().timestamp())
+    at = max(moment(since), now - timedelta(days=MOST_DAYS))
+    return at.astimezone().date(), int(at.timestamp())
+
+
+def _days(given: str) -> int:
+    """Parse --keep; return seconds."""
+    from hermes_doctor.message import text
+    from hermes_doctor.model import Trouble
+
+    match = re.fullmatch(r"([1-9]\d{0,4})\s*d", given.strip())
+    if match is None:
+        raise Trouble(text("--keep needs days, such as 90d; got {given!r}.", given=given))
+    return int(match[1]) * 86400
+
+
+def _known(given: str, rows: HistoryRows) -> str:
+    """The code as it is spelled; Trouble if neither a check nor the history knows it."""
+    if not given:
+        return ""
+    from hermes_doctor.cli.shared_options import load_plugins, suggestion
+    from hermes_doctor.message import sentences, text
+    from hermes_doctor.model import Trouble
+
+    codes = {code for check in load_plugins(None).checks for code in check.codes}
+    names = {code.lower(): code for code in (*codes, *(one.code for one in rows.episodes))}
+    found = names.get(given.lower())
+    if found is None:
+        raise Trouble(
+            sentences(
+                text("Unknown code {code!r}.", code=given),
+                suggestion(given, names),
+                "See: hermes-doctor list codes",
+            )
+        )
+    return found

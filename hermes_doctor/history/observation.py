@@ -1,0 +1,84 @@
+"""Reduces a report to what the history keeps of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from hermes_doctor.examination.condition import Condition, condition_of, is_doubtful
+from hermes_doctor.history import moments
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import Report, Severity
+from hermes_doctor.redaction import clean
+
+LONGEST_TITLE, LONGEST_SUBJECT = 160, 200
+"""Characters that are kept, so that a year stays small."""
+
+Key = tuple[str, str]
+
+
+class SeenFinding(NamedTuple):
+    """A finding as the history keeps it."""
+
+    severity: Severity
+    title: str
+    check: str
+
+
+class RunningGateway(NamedTuple):
+    """The gateway of a home."""
+
+    pid: int
+    started: int
+
+
+class Observation(NamedTuple):
+    """What one check of a home found."""
+
+    at: int
+    condition: Condition | None
+    """None if only some checks ran, which says nothing about the bot as a whole."""
+    findings: Mapping[Key, SeenFinding]
+    asked: frozenset[str]
+    """The checks that ran."""
+    doubtful: frozenset[str]
+    """Checks among them that may have missed something."""
+    codes: frozenset[str] | None
+    """The codes that were looked for; None for all."""
+    hermes: str | None
+    gateways: tuple[RunningGateway, ...] | None
+    """None if the processes could not be read."""
+
+    def differs(self, other: Observation) -> bool:
+        """Whether anything but the time differs."""
+        return self._replace(at=0) != other._replace(at=0)
+
+    def may_end(self, code: str, check: str) -> bool:
+        """Whether a finding that is missing here is gone."""
+        looked = self.codes is None or code in self.codes
+        return looked and check in self.asked and check not in self.doubtful
+
+
+def observe(report: Report, at: datetime, codes: frozenset[str] | None = None) -> Observation:
+    """What the history keeps of a report; `codes` are those that were looked for."""
+    findings: dict[Key, SeenFinding] = {}
+    for one in sorted(report.findings, key=lambda finding: finding.severity.rank):
+        key = (one.code, clean(one.subject)[:LONGEST_SUBJECT])
+        findings.setdefault(
+            key, SeenFinding(one.severity, clean(one.title)[:LONGEST_TITLE], one.check)
+        )
+    gateways = None
+    if report.gateways is not None:
+        gateways = tuple(
+            RunningGateway(one.pid, moments.whole(one.started_at)) for one in report.gateways[:1]
+        )
+    return Observation(
+        at=moments.whole(at),
+        condition=condition_of(report) if report.complete else None,
+        findings=findings,
+        asked=frozenset(check.id for check in report.checks),
+        doubtful=frozenset(check.id for check in report.checks if is_doubtful(check)),
+        codes=codes,
+        hermes=report.hermes_version,
+        gateways=gateways,
+    )

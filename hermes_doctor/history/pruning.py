@@ -1,0 +1,80 @@
+"""Removes what is too old, and what is too much."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hermes_doctor.history.moments import DAY, from_text, to_text
+from hermes_doctor.lazy import NamedTuple
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
+KEEP = 400 * DAY
+"""How long the watch keeps what it recorded: a year and a month."""
+STEADY = 7 * DAY
+"""How long the clock must have been steady before old records are removed automatically."""
+MOST = {"episodes": 20_000, "marks": 10_000}
+"""Rows to keep for each home."""
+WORTH = 1024 * 1024
+"""Free bytes in the file from which on it is worth shrinking, if they are a quarter of it."""
+
+
+_BEGIN_LATER = "UPDATE homes SET first_seen = max(first_seen, ?)"
+
+
+class Removed(NamedTuple):
+    """How many rows were removed."""
+
+    episodes: int = 0
+    hours: int = 0
+    marks: int = 0
+    homes: int = 0
+
+
+def prune_daily(db: Database, row: Any, at: int) -> dict[str, Any]:
+    """Once a day, remove old records of a home; not while the clock may be wrong."""
+    if row["pruned"] and 0 <= at - from_text(row["pruned"]) < DAY:
+        return {}
+    if row["steady_since"] and at - from_text(row["steady_since"]) >= STEADY:
+        _remove(db, "home = :home and ", {"home": row["id"]}, at - KEEP)
+        db.execute(_BEGIN_LATER + " WHERE id = ?", (to_text(max(0, at - KEEP)), row["id"]))
+    for table, most in MOST.items():
+        db.execute(
+            f"DELETE FROM {table} WHERE home = ? AND id NOT IN "
+            f"(SELECT id FROM {table} WHERE home = ? ORDER BY id DESC LIMIT ?)",
+            (row["id"], row["id"], most),
+        )
+    return {"pruned": to_text(at)}
+
+
+def prune(db: Database, at: int, keep: int) -> Removed:
+    """Remove what is older than this of all homes; an open problem stays."""
+    found = _remove(db, "", {}, max(0, at - keep))
+    gone = _delete(db, "homes", "last_seen < :before", {"before": to_text(max(0, at - keep))})
+    db.execute(_BEGIN_LATER, (to_text(max(0, at - keep)),))
+    for table in ("episodes", "hours", "marks"):
+        db.execute(f"DELETE FROM {table} WHERE home NOT IN (SELECT id FROM homes)")
+    return found._replace(homes=gone)
+
+
+def is_worth_shrinking(db: Database) -> bool:
+    """Whether the file has so many free pages that VACUUM makes it notably smaller."""
+    free, pages, size = (
+        int(db.execute(f"PRAGMA {name}").fetchone()[0])
+        for name in ("freelist_count", "page_count", "page_size")
+    )
+    return free * size > WORTH and free * 4 > pages
+
+
+def _remove(db: Database, only: str, values: dict[str, Any], before: int) -> Removed:
+    values = {**values, "before": to_text(max(0, before))}
+    return Removed(
+        episodes=_delete(db, "episodes", f"{only}ended < :before", values),
+        hours=_delete(db, "hours", f"{only}hour < :before", values),
+        marks=_delete(db, "marks", f"{only}at < :before", values),
+    )
+
+
+def _delete(db: Database, table: str, where: str, values: dict[str, Any]) -> int:
+    return int(db.execute(f"DELETE FROM {table} WHERE {where}", values).rowcount)

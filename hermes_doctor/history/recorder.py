@@ -1,0 +1,149 @@
+"""Decides when an observation is written, and survives a history that cannot be.
+
+A change is written at once. As long as nothing changes, one record in five minutes is enough, which
+spares the disk. A damaged file is set aside, and a new one is started.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor.examination.running_checks import describe_crash
+from hermes_doctor.history import place
+from hermes_doctor.history.layout import NewerHistory
+from hermes_doctor.history.observation import Observation, observe
+from hermes_doctor.home import Home
+from hermes_doctor.message import text
+from hermes_doctor.model import Report, Trouble
+
+if TYPE_CHECKING:
+    from hermes_doctor.history import database
+
+EVERY = 300
+"""Seconds after which a round without a change is written."""
+SINGLE = 300.0
+"""The usual seconds between single checks, those of cron."""
+
+
+class Recorder:
+    """Records the rounds of one watch, or one `check --record`."""
+
+    def __init__(
+        self,
+        home: Home,
+        interval: float,
+        *,
+        codes: frozenset[str] | None = None,
+        boot: str = "",
+        file: Path | None = None,
+        single: bool = False,
+    ) -> None:
+        self.home, self.codes, self.boot = home, codes, boot
+        self.file = file or place.own_file()
+        self.interval, self.single = interval, single
+        self._written: Observation | None = None
+        """The last observation in the file, if this process has watched without a gap since."""
+        self._waiting: Observation | None = None
+        """A later one that only says that nothing has changed."""
+        self._gap = False
+        self._verified = False
+        self._off = False
+
+    def note_gap(self) -> None:
+        """The machine slept, its clock was set, or the home could not be examined."""
+        self.flush()
+        self._written, self._gap = None, True
+
+    def attempt(self, report: Report | None, at: datetime) -> list[str]:
+        """Record a round, None for one without a report; an error is only reported."""
+        try:
+            if report is not None:
+                return self.record(report, at)
+            self.note_gap()
+        except Trouble as trouble:
+            return [str(trouble)]
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            return [f"could not write the history ({why}): {self.file}"]
+        except Exception as error:  # noqa: BLE001 (the history must never stop a watch)
+            self._off = True
+            return [f"the history is switched off: {describe_crash(error)}"]
+        return []
+
+    def record(self, report: Report, at: datetime) -> list[str]:
+        """Record a round; return what to report. Raises Trouble or OSError if that fails."""
+        if self._off:
+            return []
+        seen = observe(report, at, self.codes)
+        last = self._written
+        if last is not None and not seen.differs(last) and 0 <= seen.at - last.at < EVERY:
+            self._waiting = seen
+            return []
+        return self._write(seen)
+
+    def flush(self) -> None:
+        """Write what waits, before the watch ends; failing that, a few minutes stay unknown."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and not self._off:
+            try:
+                self._write(waiting)
+            except Exception:  # noqa: BLE001 (the history must never stop a watch)
+                self._written = None
+
+    def _write(self, seen: Observation) -> list[str]:
+        from hermes_doctor.history import database
+
+        try:
+            return self._transaction(seen)
+        except NewerHistory:
+            self._off = True
+            raise
+        except database.Damaged as why:
+            return self._start_again(seen, why)
+        except (OSError, Trouble):
+            self._written = self._waiting = None
+            raise
+
+    def _start_again(self, seen: Observation, why: database.Damaged) -> list[str]:
+        """Set a damaged history aside and start a new one."""
+        from hermes_doctor.history import database
+
+        self._written, self._waiting, self._verified = None, None, False
+        aside = database.set_aside(self.file, why.inode)
+        try:
+            notes = self._transaction(seen)
+        except database.Damaged as again:
+            self._off = True
+            raise Trouble(
+                text("The history is switched off, because it is damaged: {why}", why=again)
+            ) from None
+        if aside is None:  # another process was faster
+            return notes
+        return [*notes, f"the history was damaged ({why}); kept as {aside.name}, a new one started"]
+
+    def _transaction(self, seen: Observation) -> list[str]:
+        from hermes_doctor.history import database
+        from hermes_doctor.history.recording import Continuity, record
+
+        place.refuse_inside(self.file, self.home)
+        usual = max(self.interval, SINGLE) if self.single else self.interval
+        known = Continuity(
+            longest=int(3 * usual + 60),
+            since=self._written.at if self._written else None,
+            single=self.single,
+            gap=self._gap,
+        )
+        with database.transaction(self.file, verify=not self._verified) as db:
+            notes = record(db, self.home, seen, known, self.boot)
+        self._written, self._waiting, self._gap, self._verified = seen, None, False, True
+        return notes
+
+
+def record_once(home: Home, report: Report, codes: frozenset[str] | None) -> list[str]:
+    """Record one report for `check --record`; return what to report, such as a failure."""
+    from hermes_doctor.history.identity import boot_id
+
+    recorder = Recorder(home, SINGLE, codes=codes, boot=boot_id(), single=True)
+    return recorder.attempt(report, report.started_at)

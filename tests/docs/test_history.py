@@ -1,0 +1,64 @@
+"""The examples in docs/history.md are what the command prints."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.history import pruning, reading, recorder
+from hermes_doctor.history.layout import COLUMNS
+from hermes_doctor.home import Home
+from hermes_doctor.render import history
+from tests.helpers import example_history, support
+
+PAGE = (Path(__file__).parents[2] / "docs" / "history.md").read_text()
+NOW = datetime(2026, 11, 17, 16, 0, tzinfo=UTC)
+FIRST = date(2026, 10, 19)
+
+
+def screen(folder: Path, code: str = "") -> str:
+    """The screen of the example at a fixed time, with the path of a usual home."""
+    home = support.healthy(folder / "home")
+    file = folder / "history.db"
+    example_history.record(home, file, NOW)
+    now, since = int(NOW.timestamp()), int(datetime(2026, 10, 19, tzinfo=UTC).timestamp())
+    with reading.opened(file, 1.0) as db:
+        rows = reading.rows_of_home(db, file, Home(home), since, now)
+    assert rows is not None
+    view = history.View(Path("~/.hermes"), rows, since, now, FIRST, code)
+    return "\n".join(line.text for line in history.lines(view))
+
+
+@pytest.mark.parametrize("code", ["", "QQ-TOKEN"])
+def test_the_screens(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As printed into a pipe, in UTC."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    try:
+        shown = screen(tmp_path, code)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    command = f"$ hermes-doctor history {code}".rstrip()
+    [example] = re.findall(rf"^```console\n{re.escape(command)}\n(.*?)\n```", PAGE, re.M | re.S)
+    assert shown == example
+
+
+def test_every_column_is_named() -> None:
+    """The table describes each table with all columns that a reader may use."""
+    for table, columns in COLUMNS.items():
+        [row] = re.findall(rf"^\| `{table}` \| (.*) \|$", PAGE, re.M)
+        named = set(re.findall(r"`(\w+)`", row))
+        assert named <= {*columns}, table
+        if table != "homes":
+            assert named | {"id", "home", "check"} >= {*columns}, table
+
+
+def test_the_numbers() -> None:
+    """The limits on the page are those of the code."""
+    assert f"{pruning.KEEP // 86400} days" in PAGE
+    assert f"every {recorder.EVERY // 60} minutes" in PAGE

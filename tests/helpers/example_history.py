@@ -1,0 +1,52 @@
+"""A history of four weeks, for the screens of tests and documentation."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from hermes_doctor.history import database, recording
+from hermes_doctor.history.observation import observe
+from hermes_doctor.history.recording import Continuity
+from hermes_doctor.home import Home
+from hermes_doctor.model import Finding, Gateway, Report, Severity
+from tests.helpers.histories import found
+
+STEP = timedelta(minutes=10)
+QQ = Finding("QQ-TOKEN", Severity.ERROR, "QQ rejects the app secret", subject="qq", check="looks")
+DNS = Finding(
+    "NET-DNS",
+    Severity.WARNING,
+    "names cannot be resolved",
+    subject="api.telegram.org",
+    check="looks",
+)
+SCHEMA = Finding(
+    "DB-SCHEMA", Severity.ERROR, "state.db lacks a column", subject="state.db", check="looks"
+)
+
+
+def record(home: Path, file: Path, now: datetime) -> None:
+    """Record 26 days until now: QQ three times, DNS six times, an update, three days of sleep."""
+    at = now - timedelta(days=26)
+    with database.transaction(file) as db:
+        while at <= now:
+            age = (now - at) / timedelta(hours=1)
+            if not 200 < age < 270:
+                report = _at(age, now)
+                recording.record(db, Home(home), observe(report, at), Continuity(960), "boot")
+            at += STEP
+
+
+def _at(age: float, now: datetime) -> Report:
+    qq = 400 < age < 404 or 120 < age < 121 or age < 1.5
+    kinds = [QQ] * qq + [DNS] * (int(age) % 90 == 3) + [SCHEMA] * (70 < age < 75.9)
+    verdict = "not working" if qq else "limited" if kinds else "working"
+    new = age <= 76
+    started = now.astimezone(UTC) - timedelta(hours=76 if new else 700)
+    return found(
+        *kinds,
+        kind=verdict,
+        hermes_version="0.19.0" if new else "0.18.2",
+        gateways=(Gateway(200 if new else 100, started),),
+    )
