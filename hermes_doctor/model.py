@@ -276,6 +276,8 @@ class Report(NamedTuple):
     """What problems do to the bot, by code."""
     verdict: Verdict | None = None
     """Whether the bot answers people."""
+    turned_down: tuple[Finding, ...] = ()
+    """Findings as the checks made them, that config.toml switches off or makes milder."""
     complete: bool = True
     """Whether all checks ran; with `--only` or `--skip` some did not."""
     times: Mapping[tuple[str, str], int] | None = None
@@ -296,6 +298,12 @@ class Report(NamedTuple):
         """The number of findings of each severity, without muted ones."""
         loud = [f for f in self.findings if not f.muted]
         return {s: sum(f.severity is s for f in loud) for s in Severity}
+
+    @property
+    def off(self) -> list[str]:
+        """The codes that were found, but that config.toml switches off."""
+        shown = {one.code for one in self.findings}
+        return sorted({one.code for one in self.turned_down} - shown)
 
     @property
     def status(self) -> Status:

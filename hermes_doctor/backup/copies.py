@@ -11,6 +11,7 @@ from pathlib import Path
 from hermes_doctor.file_copies import DatabaseCopy, TextCopy
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.preferences import effective
 from hermes_doctor.settings.config_file import LIMIT, NAME, parse
 from hermes_doctor.system.files import MEGABYTE, Snapshot, list_folder, open_regular, read, snapshot
 
@@ -95,9 +96,26 @@ def _places(home: Home, path: Path) -> Iterator[Path]:
         yield snapshots / name / home.name_of(path)
     for name in _names(home.vault)[-MOST:]:
         yield home.vault / name / "files" / home.name_of(path)
+    yield from _chosen_vault(home, home.name_of(path))
     for name in _names(path.parent):
         if name.startswith(path.name + ".") and name.endswith((".bak", ".old", ".orig")):
             yield path.parent / name
+
+
+def _chosen_vault(home: Home, name: str) -> Iterator[Path]:
+    """Yield the copies in the vault that config.toml names; other homes may use it, too."""
+    chosen = effective.load().vault(home.path)
+    if chosen is None or chosen == home.vault:
+        return
+    from hermes_doctor.backup.vault import Vault
+
+    vault = Vault(home, chosen)
+    try:
+        own = [id for id in vault.ids() if vault.began(id)]
+    except CouldNotLook:
+        return
+    for id in own[-MOST:]:
+        yield vault.root / id / "files" / name
 
 
 def _names(folder: Path) -> list[str]:
@@ -142,23 +160,23 @@ def _from_vault(home: Home, name: str, limit: int) -> Iterator[TextCopy]:
 
     from hermes_doctor.backup.vault import Vault
 
-    vault = Vault(home)
-    try:
-        ids = vault.ids()
-    except CouldNotLook:
-        return
-    for id in ids[-MOST:]:
+    for vault in (Vault(home, root) for root in dict.fromkeys((home.vault, Vault(home).root))):
         try:
-            backup = vault.load(id)
-            entry = backup.entry(name)
-            if entry is None or entry.kind != "file":
-                continue
-            data, _ = read(backup.copy_of(entry), limit)
-        except (FileNotFoundError, CouldNotLook, Trouble):
+            ids = [id for id in vault.ids() if vault.began(id)]
+        except CouldNotLook:
             continue
-        if hashlib.sha256(data).hexdigest() == entry.sha256:
-            label = home.name_of(backup.copy_of(entry))
-            yield TextCopy(label, data, _moment(entry.mtime_ns / 1e9))
+        for id in ids[-MOST:]:
+            try:
+                backup = vault.load(id)
+                entry = backup.entry(name)
+                if entry is None or entry.kind != "file":
+                    continue
+                data, _ = read(backup.copy_of(entry), limit)
+            except (FileNotFoundError, CouldNotLook, Trouble):
+                continue
+            if hashlib.sha256(data).hexdigest() == entry.sha256:
+                label = home.name_of(backup.copy_of(entry))
+                yield TextCopy(label, data, _moment(entry.mtime_ns / 1e9))
 
 
 def _zips(home: Home, name: str) -> Iterator[tuple[Path, str]]:

@@ -300,7 +300,7 @@ class Vault:
         return None
 
     def began(self, name: str) -> bool:
-        """Whether an unfinished backup is of this home; several homes may share a vault."""
+        """Whether a backup, finished or not, is of this home; several homes may share a vault."""
         if self.root == self.home.vault:
             return True
         try:

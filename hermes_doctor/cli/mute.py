@@ -59,6 +59,7 @@ Exit codes:
   2  could not be read
 """
 LONGEST = 366 * 86400.0
+LONGEST_REASON = 200
 _WhatArgument = Annotated[
     str,
     typer.Argument(
@@ -93,12 +94,18 @@ def mute(
     from hermes_doctor.cli import shared_options
     from hermes_doctor.message import text
     from hermes_doctor.model import Severity, Trouble
-    from hermes_doctor.preferences import mute_store, mutes
+    from hermes_doctor.preferences import mute_store, mutes, places
+    from hermes_doctor.redaction import clean
     from hermes_doctor.schedule.durations import parse_seconds
 
     seconds = None if time is None else parse_seconds(time, "--for", least=60.0, most=LONGEST)
     where, found = homes.find(home), shared_options.load_plugins(plugins)
     code, subject = _named(what, found)
+    places.refuse_path_inside(places.writing_folder() / places.MUTES, where.path)
+    because = " ".join(because.split())
+    if len(because) > LONGEST_REASON:
+        long = "--because takes at most {most} characters; this has {number}."
+        raise Trouble(text(long, most=LONGEST_REASON, number=len(because)))
     report = _examine(where, found, deep=deep, network=network)
     meant = _meant(report, code, subject)
     if not meant and not sticky:
@@ -112,17 +119,23 @@ def mute(
         at=now,
         until=None if seconds is None else now + timedelta(seconds=seconds),
         sticky=sticky,
-        because=" ".join(because.split())[:200],
+        because=because,
+        options=(*(["--deep"] * deep), *(["--network"] * network)),
     )
     if made.worst is Severity.CRITICAL and seconds is None:
         critical = "{name} is critical. Say for how long to mute it, such as --for 2h."
         raise Trouble(text(critical, name=made.name))
     path = mute_store.add(made)
-    typer.echo(f"Muted {made.name} {_end_of(made)}. Stored in {path}.")
-    if not sticky:
-        typer.echo("It ends when the problem disappears, gets worse or gains a subject.")
-    typer.echo(f"Next: hermes-doctor unmute {_quoted(made.name)}")
+    typer.echo(clean(f"Muted {made.name} {_end_of(made)}. Stored in {path}."))
+    if not meant and made.worst is not Severity.CRITICAL:
+        typer.echo("If it is critical when it appears, it is not muted.")
+    typer.echo(f"It ends when the problem {_ends(sticky)} or gains a subject.")
+    typer.echo(clean(f"Next: hermes-doctor unmute {_quoted(made.name)}"))
     return 0
+
+
+def _ends(sticky: bool) -> str:
+    return "gets worse" if sticky else "disappears, gets worse"
 
 
 def unmute(
@@ -142,6 +155,7 @@ def unmute(
     from hermes_doctor.message import listed, text
     from hermes_doctor.model import Trouble
     from hermes_doctor.preferences import mute_store
+    from hermes_doctor.redaction import clean
 
     if every == (what is not None):
         raise Trouble("Name a code to unmute, or give --all.")
@@ -153,13 +167,15 @@ def unmute(
         for one in own
         if every or (one.code == code.upper() and (not slash or one.subject == subject))
     ]
+    if not own:
+        raise Trouble(text("Nothing is muted in {home}.", home=place))
     if not gone:
-        names = listed([one.name for one in own]) or "nothing"
+        names = listed([one.name for one in own])
         nothing = "{what} is not muted. Muted in {home}: {names}."
-        raise Trouble(text(nothing, what=what or "A problem", home=place, names=names))
+        raise Trouble(text(nothing, what=what, home=place, names=names))
     mute_store.remove(gone)
     for one in gone:
-        typer.echo(f"Unmuted {one.name}.")
+        typer.echo(clean(f"Unmuted {one.name}."))
     return 0
 
 
@@ -219,6 +235,8 @@ def _named(what: str, plugins: Plugins) -> tuple[str, str | None]:
                 "See: hermes-doctor list codes",
             )
         )
+    if slash and not subject:
+        raise Trouble("Name the subject after the /, or leave out the /.")
     return names[word.lower()], subject if slash else None
 
 
@@ -265,9 +283,9 @@ def _nothing_to_mute(report: Report, code: str, subject: str | None, plugins: Pl
 def _end_of(mute: Mute) -> str:
     from hermes_doctor.message import clock
 
-    if mute.until is None:
-        return "until you unmute it" if mute.sticky else "until it changes"
-    return f"until {clock(mute.until)}" + (", sticky" if mute.sticky else "")
+    if mute.until is not None:
+        return f"until {clock(mute.until)}" + (", sticky" if mute.sticky else "")
+    return "until it gets worse (sticky)" if mute.sticky else "until it changes"
 
 
 def _quoted(name: str) -> str:

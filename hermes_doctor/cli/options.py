@@ -11,7 +11,9 @@ import typer
 HomeOption = Annotated[
     Path | None,
     typer.Option(
-        "--home", help="Use this Hermes home instead of HERMES_HOME, ~/.hermes or /opt/data."
+        "--home",
+        help="Use this Hermes home. Otherwise HERMES_HOME, config.toml, ~/.hermes and /opt/data "
+        "are tried.",
     ),
 ]
 JsonOption = Annotated[

@@ -41,12 +41,15 @@ WIDEST = 24
 def settings(home: HomeOption = None, json: JsonOption = False) -> int:
     """Show this tool's own settings and their origin."""
     from hermes_doctor.cli.shared_options import load_plugins
+    from hermes_doctor.cli.watch_options import check_files
     from hermes_doctor.preferences import effective, places
     from hermes_doctor.terminal.show import show
 
-    found = effective.load()
-    found.check_codes({code for one in load_plugins(None).checks for code in one.codes})
+    found, plugins = effective.load(), load_plugins(None)
+    found.check_codes({code for one in plugins.checks for code in one.codes})
     rows = list(_rows(found, home))
+    if found.files:
+        check_files(found, _home(found, home)[0] or Path("/"), plugins)
     files = [folder / places.CONFIG for folder in places.folders()]
     if json:
         from hermes_doctor.render import document

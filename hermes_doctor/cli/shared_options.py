@@ -51,7 +51,9 @@ def load_plugins(plugins: Sequence[Path] | None) -> Plugins:
     from hermes_doctor.plugins import load as loader
     from hermes_doctor.preferences import effective
 
-    found = loader.load(plugins or effective.load().plugins())
+    chosen = effective.load()
+    chosen.find("language")  # a wrong one is an error
+    found = loader.load(plugins or chosen.plugins())
     if not found.checks:
         raise Trouble("Could not load any check. Reinstall hermes-gateway-doctor.")
     return found
@@ -111,11 +113,12 @@ def suggestion(word: str, names: dict[str, str]) -> str:
 
 def severities_for(home: Path, plugins: Plugins) -> Mapping[str, Severity | None]:
     """The severities that config.toml sets for this home."""
-    from hermes_doctor.preferences import effective
+    from hermes_doctor.preferences import effective, places
 
     found = effective.load()
     if not found.files:
         return {}
+    places.refuse_inside(home)
     found.check_codes({code for one in plugins.checks for code in one.codes})
     return {code: one.value for code, one in found.severities(home).items()}
 
@@ -128,12 +131,13 @@ def mark_muted(report: Report, *, but: frozenset[str] = frozenset()) -> Report:
     from hermes_doctor.model import Trouble
     from hermes_doctor.preferences import places
 
-    if not any(os.path.lexists(folder / places.MUTES) for folder in places.folders()):
+    if not places.existing(places.MUTES):
         return report
     from hermes_doctor.examination.verdict import judge
     from hermes_doctor.preferences import mute_store, mutes
 
     try:
+        places.refuse_inside(report.home)
         known = [one for one in mute_store.load() if one.code not in but]
     except Trouble as trouble:
         print(f"hermes-doctor: Nothing is muted. {trouble}", file=sys.stderr)  # noqa: T201
@@ -147,7 +151,8 @@ def filter_report(report: Report, codes: frozenset[str], subject: str | None = N
     from hermes_doctor.examination.verdict import judge
 
     kept = tuple(f for f in report.findings if f.code in codes and subject in (None, f.subject))
-    if len(kept) == len(report.findings):
+    down = tuple(f for f in report.turned_down if f.code in codes and subject in (None, f.subject))
+    if (len(kept), len(down)) == (len(report.findings), len(report.turned_down)):
         return report
-    shown = report._replace(findings=kept)
+    shown = report._replace(findings=kept, turned_down=down)
     return shown._replace(verdict=judge(shown))

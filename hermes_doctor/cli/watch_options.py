@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hermes_doctor.preferences.effective import Setting
+    from hermes_doctor.plugins.load import Plugins
+    from hermes_doctor.preferences.effective import Preferences, Setting
     from hermes_doctor.watch.assembly import WatchOptions
 
 DEFAULTS: dict[str, Any] = {
@@ -84,6 +85,25 @@ def warn_of_open_files(chosen: WatchOptions) -> None:
         hint = f"chmod go-r {shlex.quote(str(path))}"
         told = f"hermes-doctor: Other users can read {path}, which may hold a secret. Run: {hint}"
         print(told, file=sys.stderr)  # noqa: T201
+
+
+def check_files(found: Preferences, home: Path, plugins: Plugins) -> None:
+    """Raise Trouble if the options of the watch in a file would be refused, for any home."""
+    from hermes_doctor.cli.shared_options import select
+    from hermes_doctor.home import Home
+    from hermes_doctor.message import text
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.watch import assembly
+
+    for place in (home, *found.homes()):
+        values = complete(place)
+        try:
+            assembly.validate(assemble(values, None), Home(place), plugins)
+            select(plugins, values["only"], values["skip"])
+        except Trouble as trouble:
+            files = " and ".join(str(file.path) for file in found.files)
+            wrong = "The options of the watch of {home} in {files}: {why}"
+            raise Trouble(text(wrong, home=place, files=files, why=trouble)) from None
 
 
 def _validate(chosen: Mapping[str, Setting]) -> None:

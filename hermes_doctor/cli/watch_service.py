@@ -104,6 +104,8 @@ def install(
         parse_fail_on(fail_on)
     place = vault or effective.load().vault(where.path)
     wanted = watch_options.assemble(values, place, fail_on)
+    declined = [("--no-heal", heal), ("--no-network", network)]
+    wanted = wanted._replace(declined=tuple(word for word, typed in declined if typed is False))
     watch_options.warn_of_open_files(wanted)
     if wanted.metrics is not None:
         wanted = wanted._replace(metrics=_metrics_file(wanted.metrics, system=system))

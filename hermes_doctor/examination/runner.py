@@ -92,12 +92,14 @@ def report(
     """
     started, clock = datetime.now(UTC), time.monotonic()
     results, findings = examine(probes, checks, limit=limit, progress=progress)
+    heard = findings
     if findings:
         from hermes_doctor.examination.causes import merge_and_explain
 
         findings = sort(
             merge_and_explain(findings, results, plugins.causes, lambda: _platforms(probes))
         )
+        heard = findings
         if severities:
             findings = sort([*with_severities(findings, severities)])
         results = [_joined(result, findings) for result in results]
@@ -118,7 +120,8 @@ def report(
         page_options=page_options,
         gateways=_gateways(probes),
         ladder=rungs,
-        states=states.describe(probes, rungs, findings, plugins.effects),
+        states=states.describe(probes, rungs, heard, plugins.effects),
+        turned_down=tuple(one for one in heard if is_turned_down(one, severities)),
         effects=plugins.effects,
         complete=len(checks) == len(plugins.checks),
         refusals=offers.refusals(probes, offered, findings) if findings else EMPTY,
@@ -134,6 +137,12 @@ def with_severities(
         severity = severities.get(one.code, one.severity)
         if severity is not None:
             yield one._replace(severity=severity)
+
+
+def is_turned_down(finding: Finding, severities: Mapping[str, Severity | None]) -> bool:
+    """Whether the operator switched the finding off or made it milder."""
+    chosen = severities.get(finding.code, finding.severity)
+    return chosen is None or chosen.rank > finding.severity.rank
 
 
 def _joined(result: CheckResult, findings: Sequence[Finding]) -> CheckResult:

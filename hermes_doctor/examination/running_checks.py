@@ -9,7 +9,16 @@ from collections.abc import Callable, Sequence
 from contextvars import Context
 from pathlib import Path
 
-from hermes_doctor.model import CheckResult, CouldNotLook, Finding, Partly, Severity, Skip, Status
+from hermes_doctor.model import (
+    CheckResult,
+    CouldNotLook,
+    Finding,
+    Partly,
+    Severity,
+    Skip,
+    Status,
+    Trouble,
+)
 from hermes_doctor.plugins.declare import Check
 from hermes_doctor.plugins.needs import why_absent
 from hermes_doctor.probes.probes import Probes
@@ -73,7 +82,7 @@ class RunningCheck:
                     self.skipped = unjudged
                 else:
                     self.findings.append(said._replace(check=self.check.id, muted=False))
-        except CouldNotLook as doubt:
+        except (CouldNotLook, Trouble) as doubt:
             self.doubts.append(str(doubt))
         except Skip as skip:
             self.skipped = str(skip)

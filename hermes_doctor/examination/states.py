@@ -268,8 +268,8 @@ def _vault(probes: Probes) -> Path:
 
 def _newest_backup(probes: Probes) -> str:
     """How old the newest backup of the whole home is."""
+    vault, home = _vault(probes), json.dumps(str(probes.home.path)).encode()
     try:
-        vault, home = _vault(probes), json.dumps(str(probes.home.path)).encode()
         names = sorted(filter(_BACKUP.fullmatch, list_folder(vault)), reverse=True)
     except CouldNotLook:
         return "no full backup"

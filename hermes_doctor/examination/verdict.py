@@ -32,9 +32,8 @@ def judge(report: Report) -> Verdict:
     silent = _silencing(report, bad)
     if silent is not None:
         return Verdict(VerdictKind.NOT_WORKING, _not_working(report, silent, bad), primary)
-    if known := _muted_silence(report):
-        headline = text("Your bot is not working, and the reason is muted: {cause}.", cause=known)
-        return Verdict(VerdictKind.NOT_WORKING, headline, primary, muted=True)
+    if known := _known_silence(report):
+        return Verdict(VerdictKind.NOT_WORKING, known, primary, muted=True)
     if not report.complete:
         return _partial(report, bad, primary)
     if unseen := _unseen(report):
@@ -82,13 +81,19 @@ def _silencing(report: Report, bad: Sequence[Finding]) -> list[str] | None:
     return None
 
 
-def _muted_silence(report: Report) -> str | None:
-    """The title of a muted problem because of which nobody gets an answer."""
+def _known_silence(report: Report) -> Message | None:
+    """Nobody gets an answer because of a problem that the operator muted or turned down."""
     muted = [one for one in report.findings if one.muted]
-    silent = _silencing(report, muted)
-    if silent is None:
+    if _silencing(report, muted) is not None:
+        first = min(muted, key=lambda one: order(report, one))
+        return text("Your bot is not working, and the reason is muted: {cause}.", cause=first.title)
+    if _silencing(report, [*muted, *report.turned_down]) is None:
         return None
-    return min(muted, key=lambda one: order(report, one)).title
+    first = min(report.turned_down, key=lambda one: order(report, one))
+    return text(
+        "Your bot is not working, and config.toml turns the reason down: {cause}.",
+        cause=first.title,
+    )
 
 
 def _platform_parts(report: Report) -> tuple[Part, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,12 @@ class ConfigFile(NamedTuple):
     text: str
     values: Mapping[Keys, Any]
     """By the keys that lead to a value, such as ("watch", "interval")."""
+    spelled: Mapping[Keys, Keys]
+    """The same keys as the file has them: codes may be in small letters."""
 
     def origin(self, keys: Keys) -> str:
         """The file and line of a value."""
-        return f"{self.path}:{_line_of(self.text, keys)}"
+        return f"{self.path}:{_line_of(self.text, self.spelled[keys])}"
 
 
 def load(path: Path) -> ConfigFile | None:
@@ -47,17 +49,22 @@ def load(path: Path) -> ConfigFile | None:
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise Trouble(text("{path}:{line}: this is not UTF-8.", path=path, line=line)) from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise Trouble(text("{path}: not valid TOML: {error}.", path=path, error=error)) from None
     values: dict[Keys, Any] = {}
+    spelled: dict[Keys, Keys] = {}
     try:
-        _read_table(parsed, _TOP, (), values)
+        for keys, value in _read_table(parsed, _TOP, ()):
+            own = (*keys[:-1], keys[-1].upper()) if keys[-2:-1] == (_CODES,) else keys
+            if own in values:
+                raise _Mistake(keys, text("{key} is there twice.", key=shown(own)))
+            values[own], spelled[own] = value, keys
     except _Mistake as mistake:
         line = _line_of(content, mistake.keys)
         raise Trouble(
             text("{path}:{line}: {what}", path=path, line=line, what=mistake.what)
         ) from None
-    return ConfigFile(path, content, values)
+    return ConfigFile(path, content, values, spelled)
 
 
 # -- what a file may contain ----------------------------------------------------------------
@@ -89,7 +96,7 @@ def absolute_path(value: Any) -> Path:
     path = Path(_text(value))
     try:
         path = path.expanduser()
-    except RuntimeError:
+    except (RuntimeError, ValueError):
         raise WrongValue(f"could not find the home folder in {value}") from None
     if not path.is_absolute() or "\0" in str(path):
         raise WrongValue("needs a whole path, such as /srv/hermes or ~/hermes")
@@ -144,13 +151,14 @@ _WATCH: Table = {
     "after": _number,
     "metrics": absolute_path,
 }
+_CODES = "severity"
 _ANY = "*"
 """Stands for every key of a table."""
 _SEVERITY: Table = {_ANY: _severity}
 _HOME: Table = {
     "fail_on": _fail_on,
     "vault": absolute_path,
-    "severity": _SEVERITY,
+    _CODES: _SEVERITY,
     "watch": _WATCH,
 }
 _TOP: Table = {
@@ -174,10 +182,8 @@ class _Mistake(Exception):
         super().__init__(what)
 
 
-def _read_table(
-    found: Mapping[str, Any], known: Table, above: Keys, values: dict[Keys, Any]
-) -> None:
-    """Add the values of a table and of the tables in it."""
+def _read_table(found: Mapping[str, Any], known: Table, above: Keys) -> Iterator[tuple[Keys, Any]]:
+    """Yield the values of a table and of the tables in it, with their keys."""
     for name, value in found.items():
         keys = (*above, name)
         rule = known.get(name, known.get(_ANY))
@@ -186,34 +192,29 @@ def _read_table(
         if isinstance(rule, Mapping):
             if not isinstance(value, dict):
                 raise _Mistake(keys, text("{key} needs a table: [{key}].", key=shown(keys)))
-            if above == () and name == "homes":
-                _read_homes(value, values)
-            else:
-                _read_table(value, rule, keys, values)
+            if keys == ("homes",):
+                _check_homes(value)
+            yield from _read_table(value, rule, keys)
             continue
-        if above and above[-1] == "severity":
-            keys = (*above, name.upper())
         read: Callable[[Any], Any] = rule
         try:
-            values[keys] = read(value)
-        except WrongValue as wrong:
-            raise _Mistake(
-                (*above, name), text("{key}: {reason}.", key=shown(keys), reason=wrong)
-            ) from None
-
-
-def _read_homes(found: Mapping[str, Any], values: dict[Keys, Any]) -> None:
-    for name, value in found.items():
-        keys = ("homes", name)
-        try:
-            path = absolute_path(name)
+            yield keys, read(value)
         except WrongValue as wrong:
             raise _Mistake(keys, text("{key}: {reason}.", key=shown(keys), reason=wrong)) from None
-        if not isinstance(value, dict):
-            raise _Mistake(
-                keys, text('{key} needs a table: [homes."{path}"].', key=name, path=path)
-            )
-        _read_table(value, _HOME, keys, values)
+
+
+def _check_homes(found: Mapping[str, Any]) -> None:
+    """Raise _Mistake for a home without a whole path, or one that is there twice."""
+    seen: set[Path] = set()
+    for name in found:
+        keys = ("homes", name)
+        try:
+            path = absolute_path(name).resolve()
+        except (WrongValue, OSError, RuntimeError) as wrong:
+            raise _Mistake(keys, text("{key}: {reason}.", key=shown(keys), reason=wrong)) from None
+        if path in seen:
+            raise _Mistake(keys, text("{key}: this home is there twice.", key=shown(keys)))
+        seen.add(path)
 
 
 def _unknown(keys: Keys, known: Sequence[str] | Table) -> Message:
@@ -233,24 +234,26 @@ def shown(keys: Keys) -> str:
 
 
 def _line_of(content: str, keys: Keys) -> int:
-    """The line at which a value is complete: the first lines up to it contain the key."""
+    """The line at which a value is complete: the lines up to it contain the key."""
     import tomllib
 
     lines = content.splitlines()
-    for number in range(1, len(lines) + 1):
-        try:
-            table = tomllib.loads("\n".join(lines[:number]))
-        except (tomllib.TOMLDecodeError, RecursionError):
-            continue
-        if _contains(table, keys):
-            return number
+    named = [number for number, line in enumerate(lines) if keys[-1] in line]
+    for first in named or range(len(lines)):
+        for number in range(first + 1, len(lines) + 1):
+            try:
+                table = tomllib.loads("\n".join(lines[:number]))
+            except (ValueError, RecursionError):
+                continue  # in the middle of a value
+            if _contains(table, keys):
+                return number
+            break
     return 1
 
 
 def _contains(table: Any, keys: Keys) -> bool:
     for key in keys:
-        named = [one for one in table if one.lower() == key.lower()] if table else []
-        if not isinstance(table, dict) or not named:
+        if not isinstance(table, dict) or key not in table:
             return False
-        table = table[named[0]]
+        table = table[key]
     return True

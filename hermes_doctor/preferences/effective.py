@@ -94,6 +94,11 @@ class Preferences:
         found = {code: self.find("severity", code, home=home) for code in codes}
         return {code: one for code, one in found.items() if one}
 
+    def homes(self) -> list[Path]:
+        """The homes of which a file says something."""
+        names = [keys[1] for file in self.files for keys in file.values if keys[0] == "homes"]
+        return [Path(name).expanduser().resolve() for name in dict.fromkeys(names)]
+
     def check_codes(self, known: Collection[str]) -> None:
         """Raise Trouble if a file sets the severity of a code that no check has."""
         for file in self.files:
@@ -104,8 +109,7 @@ class Preferences:
 
 def load() -> Preferences:
     """Read the files that exist; raise Trouble if one of them is wrong or not trusted."""
-    found = [folder / places.CONFIG for folder in reversed(places.folders())]
-    there = [path for path in dict.fromkeys(found) if os.path.lexists(path)]
+    there = places.existing(places.CONFIG)[::-1]
     if not there:
         return Preferences(())
     from hermes_doctor.preferences import config_file

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,12 @@ from hermes_doctor.model import CannotFix, Severity, Trouble
 from hermes_doctor.preferences import places
 from hermes_doctor.preferences.mutes import Mute
 from hermes_doctor.system import disk
+from hermes_doctor.system.trust import why_untrusted
 
 SCHEMA = "hermes-doctor/mutes/1"
+LOCK = "mutes.lock"
+PATIENCE = 5.0
+"""Seconds to wait for another process."""
 FILE_MODE, FOLDER_MODE = 0o644, 0o755
 """For all users: their watches must be able to read it."""
 
@@ -53,20 +58,27 @@ def add(mute: Mute) -> Path:
     return path
 
 
-def remove(gone: Sequence[Mute]) -> list[Mute]:
-    """Remove these mutes from all files; return those that were there."""
-    removed: list[Mute] = []
-    for folder in dict.fromkeys(places.folders()):
-        path = folder / places.MUTES
-        if not any(one in gone for one in read(path)):
-            continue
+def remove(gone: Sequence[Mute]) -> None:
+    """Remove these mutes from all files; raise Trouble at the end if that failed for one."""
+    replace({one.id: None for one in gone})
 
-        def keep(before: list[Mute]) -> list[Mute]:
-            removed.extend(one for one in before if one in gone)
-            return [one for one in before if one not in gone]
 
-        _change(path, keep)
-    return removed
+def replace(new: Mapping[str, Mute | None]) -> None:
+    """Replace or remove mutes, by their ids; raise Trouble at the end if that failed for one."""
+    failed: list[Trouble] = []
+    for path in places.existing(places.MUTES):
+        try:
+            if any(one.id in new for one in read(path)):
+                _change(path, lambda before: _replaced(before, new))
+        except Trouble as trouble:
+            failed.append(trouble)
+    if failed:
+        raise failed[0]
+
+
+def _replaced(before: Sequence[Mute], new: Mapping[str, Mute | None]) -> list[Mute]:
+    found = [new.get(one.id, one) for one in before]
+    return [one for one in found if one is not None]
 
 
 def _same(one: Mute, other: Mute) -> bool:
@@ -77,6 +89,8 @@ def _change(path: Path, edit: Callable[[list[Mute]], list[Mute]]) -> None:
     """Replace the contents of a file, while no other process does."""
     try:
         _make_folder(path.parent)
+        if why := why_untrusted(path.parent):
+            raise Trouble(text("Refused to write {path}: {reason}.", path=path, reason=why))
         with _locked(path.parent):
             _write(path, edit(read(path)))
     except OSError as error:
@@ -110,12 +124,27 @@ def _make_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    # A private file: anybody could lock the folder for ever, or a file that everybody can read.
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    fd = os.open(folder / LOCK, flags, disk.FILE_MODE)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        end = time.monotonic() + PATIENCE
+        while not _lock(fd):
+            if time.monotonic() > end:
+                busy = "Another process is changing the mutes in {folder}. Try again."
+                raise Trouble(text(busy, folder=folder))
+            time.sleep(0.05)
         yield
     finally:
         os.close(fd)
+
+
+def _lock(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _write(path: Path, mutes: Sequence[Mute]) -> None:
@@ -151,6 +180,7 @@ def document(mute: Mute) -> dict[str, Any]:
         "until": mute.until.isoformat(timespec="seconds") if mute.until else None,
         "sticky": mute.sticky,
         "because": mute.because,
+        "options": list(mute.options),
     }
 
 
@@ -169,6 +199,7 @@ def _parse(data: Any) -> Mute:
         None if until is None else _moment(until),
         bool(data["sticky"]),
         str(data["because"]),
+        tuple(str(one) for one in data["options"]),
     )
 
 

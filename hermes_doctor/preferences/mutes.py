@@ -7,10 +7,13 @@ subject, and when its time is over.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import Finding, Report, Severity, Status
+
+SLACK = timedelta(minutes=5)
+"""By how much the clocks of those who make and read a mute may differ."""
 
 
 class Mute(NamedTuple):
@@ -30,6 +33,13 @@ class Mute(NamedTuple):
     until: datetime | None = None
     sticky: bool = False
     because: str = ""
+    options: tuple[str, ...] = ()
+    """--deep or --network, if the problem was found with them."""
+
+    @property
+    def id(self) -> str:
+        """What identifies it, also if another one has the same name later."""
+        return f"{self.home} {self.name} {self.at.isoformat()}"
 
     @property
     def name(self) -> str:
@@ -48,6 +58,8 @@ class Mute(NamedTuple):
         """Why it mutes nothing any more; None if it is valid."""
         if self.is_over(now):
             return "its time is over"
+        if self.at - now > SLACK:
+            return "it was made later than now, so the clock was set back"
         found = [one for one in report.findings if self.concerns(one)]
         for one in found:
             before = self.worst if self.severities is None else self.severities.get(one.subject)
@@ -60,14 +72,27 @@ class Mute(NamedTuple):
         return None
 
     def _was_looked_for(self, report: Report) -> bool:
-        """Whether all checks that had found it looked again, at everything."""
+        """Whether all checks that had found it looked again, as closely, at everything."""
         ended = {one.id: one for one in report.checks}
-        return all(
+        return set(self.options) <= set(report.options.split()) and all(
             id in ended
             and ended[id].status in (Status.OK, Status.PROBLEM)
             and not (ended[id].status is Status.PROBLEM and ended[id].reason)
             for id in self.checks
         )
+
+    def updated(self, report: Report) -> Mute:
+        """The mute without the subjects that are gone, so that it ends if one returns.
+
+        One that was made before the problem was there learns the subjects of the problem.
+        """
+        found = {one.subject: one.severity for one in report.findings if self.concerns(one)}
+        if self.severities is None:
+            return self._replace(severities=found) if found else self
+        if self.sticky or not found or not self._was_looked_for(report):
+            return self
+        left = {name: one for name, one in self.severities.items() if name in found}
+        return self._replace(severities=left)
 
 
 def made_for(
@@ -80,6 +105,7 @@ def made_for(
     until: datetime | None,
     sticky: bool,
     because: str,
+    options: tuple[str, ...] = (),
 ) -> Mute:
     """A mute of these findings; without any, it is for whatever is found later."""
     worst = min((one.severity for one in findings), key=lambda one: one.rank, default=None)
@@ -96,6 +122,7 @@ def made_for(
         until,
         sticky,
         because,
+        options,
     )
 
 

@@ -7,12 +7,13 @@ problems. A file that another user could have written is refused.
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.system.files import MEGABYTE, read, user_home
-from hermes_doctor.system.trust import why_untrusted
+from hermes_doctor.system.trust import MISSING, why_untrusted
 
 SYSTEM = Path("/etc/hermes-doctor")
 """The folder for all users."""
@@ -37,14 +38,61 @@ def writing_folder() -> Path:
     return SYSTEM if os.geteuid() == 0 and not chosen else own_folder()
 
 
+def existing(name: str) -> list[Path]:
+    """The files with this name that exist, or that could not be looked for."""
+    places = dict.fromkeys(folder / name for folder in folders())
+    return [path for path in places if _is_there(path)]
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        # Reading it says why. The folder of another user, whose HOME this process has, is not ours.
+        return path.parent == SYSTEM or bool(os.environ.get("XDG_CONFIG_HOME"))
+    return True
+
+
+def refuse_inside(home: Path) -> None:
+    """Raise Trouble if one of the files is inside this home."""
+    for path in (*existing(CONFIG), *existing(MUTES)):
+        refuse_path_inside(path, home)
+
+
+def refuse_path_inside(path: Path, home: Path) -> None:
+    """Raise Trouble if the path leads into the home, where an agent could change it."""
+    if any(Path(os.path.realpath(one)).is_relative_to(home) for one in (path, path.parent)):
+        raise Trouble(
+            text(
+                "Refused to use {path}: it is inside the Hermes home, where the agent could change "
+                "it. Set XDG_CONFIG_HOME to another folder.",
+                path=path,
+            )
+        )
+
+
 def read_trusted(path: Path) -> bytes | None:
     """Read a file; None if it does not exist. Raise Trouble if it cannot be read or trusted."""
-    if not os.path.lexists(path):
+    if not _is_there(path):
         return None
-    why = why_untrusted(path)
-    if why:
-        raise Trouble(text("Refused to read {path}: {reason}.", path=path, reason=why))
     try:
+        mode = os.stat(path).st_mode
+        if not stat.S_ISREG(mode):
+            raise Trouble(text("Could not read {path}: it is not a file.", path=path))
+        why = why_untrusted(path)
+        if why == MISSING:
+            return None  # removed at this moment
+        if why:
+            raise Trouble(text("Refused to read {path}: {reason}.", path=path, reason=why))
         return read(path, MEGABYTE)[0]
+    except FileNotFoundError:
+        if os.path.islink(path):
+            raise Trouble(text("{path} is a link that leads nowhere.", path=path)) from None
+        return None  # removed at this moment
+    except OSError as error:
+        reason = (error.strerror or type(error).__name__).lower()
+        raise Trouble(text("Could not read {path}: {reason}.", path=path, reason=reason)) from None
     except CouldNotLook as doubt:
         raise Trouble(text("Could not read {path}: {reason}.", path=path, reason=doubt)) from None

@@ -48,7 +48,9 @@ def why_unnamed(item: PlannedItem) -> str:
 
 
 def nothing_line(report: Report) -> Line:
-    """The line for no findings, which depends on whether all checks had an answer."""
+    """The line for an empty plan, which depends on what was found and could be checked."""
+    if report.off or any(one.muted for one in report.findings):
+        return row("There is nothing to fix but what you left out.")
     if report.open:
         return row(("? ", "warning"), "No problem was found, but some checks had no answer.")
     return row(("✓ ", "good"), "There is nothing to fix.")
@@ -56,10 +58,13 @@ def nothing_line(report: Report) -> Line:
 
 def muted_lines(report: Report) -> Iterator[Line]:
     """The line on findings that are not repaired because they are muted."""
+    hint = "Name the code to repair it."
     codes = sorted({one.code for one in report.findings if one.muted})
     if codes:
-        hint = "Name the code to repair it."
         yield row(("· ", "faint"), (f"Left out, because muted: {listed(codes)}. {hint}", "faint"))
+    if report.off:
+        off = listed(report.off)
+        yield row(("· ", "faint"), (f"Left out, because off: {off}. {hint}", "faint"))
 
 
 def plan_lines(

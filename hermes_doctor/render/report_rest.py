@@ -10,7 +10,7 @@ from hermes_doctor.terminal.lines import BLANK, Line, row
 
 COLUMNS = 80
 SHORT = 2 * COLUMNS - 10  # what is left of two rows
-MOST_CODES = 4
+MOST_CODES = 8
 MANY_SKIPPED = 10
 """So many checks that were skipped for the same reason are worth a line."""
 
@@ -66,7 +66,10 @@ def rest_of(report: Report, every: bool, problems: bool) -> Iterator[Line]:
 
 
 def _muted(report: Report, every: bool) -> Iterator[Line]:
-    """The muted findings, all in one line, or with their titles."""
+    """The muted findings, all in one line, or with their titles; and what is switched off."""
+    if report.off:
+        off = listed(report.off, MOST_CODES)
+        yield row(("· ", "faint"), (f"Found, but off in config.toml: {off}.", "faint"), hang=2)
     muted = [one for one in report.findings if one.muted]
     if not muted:
         return

@@ -15,6 +15,7 @@ from hermes_doctor.gateway.manager_commands import LIMIT, run_checked
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.schedule.durations import format_duration
+from hermes_doctor.schedule.job_names import config_environment
 from hermes_doctor.schedule.jobs import Job, JobStatus
 
 MIN_INTERVAL = 300.0
@@ -38,7 +39,8 @@ class Cron:
         minutes = _minutes(job)
         words = [*job.command, "--once", "--interval", f"{minutes}m"]
         state = f"XDG_STATE_HOME={job.folder.parent}"
-        command = shlex.join(["env", state, *words]).replace("%", r"\%")
+        config = [f"{name}={value}" for name, value in config_environment().items()]
+        command = shlex.join(["env", state, *config, *words]).replace("%", r"\%")
         if "\n" in command:
             raise CannotFix(
                 "A path contains characters that a crontab line must not contain. "

@@ -31,6 +31,12 @@ def system_state_folder(home: Home) -> Path:
     return SYSTEM_STATE / f"{PREFIX}-{identity(home)}" / "hermes-doctor"
 
 
+def config_environment() -> dict[str, str]:
+    """Where this user's own settings are, if not in the usual place; a job must know it."""
+    chosen = os.environ.get("XDG_CONFIG_HOME", "")
+    return {"XDG_CONFIG_HOME": chosen} if os.path.isabs(chosen) else {}
+
+
 def identity(home: Home) -> str:
     """A short name of a home for files and units: its name and part of its path's digest."""
     import hashlib

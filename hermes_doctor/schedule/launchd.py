@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hermes_doctor.gateway.manager_commands import run_checked, run_command
+from hermes_doctor.schedule.job_names import config_environment
 from hermes_doctor.schedule.jobs import Job, JobStatus
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import user_home
@@ -46,7 +47,10 @@ class Launchd:
             "WorkingDirectory": "/",
             "StandardOutPath": said,
             "StandardErrorPath": said,
-            "EnvironmentVariables": {"XDG_STATE_HOME": str(job.folder.parent)},
+            "EnvironmentVariables": {
+                "XDG_STATE_HOME": str(job.folder.parent),
+                **({} if job.user else config_environment()),
+            },
         }
         if job.user:
             wanted["UserName"] = job.user

@@ -14,7 +14,7 @@ from pathlib import Path
 from hermes_doctor.gateway.systemd import SystemdManager as Systemctl
 from hermes_doctor.model import CannotFix
 from hermes_doctor.preferences import places
-from hermes_doctor.schedule.job_names import SERVICE_VARIABLE
+from hermes_doctor.schedule.job_names import SERVICE_VARIABLE, config_environment
 from hermes_doctor.schedule.jobs import Job, JobStatus
 from hermes_doctor.system import disk
 from hermes_doctor.system.accounts import account
@@ -110,13 +110,17 @@ class Systemd:
                 limits = f"User={job.user}\n{limits}CapabilityBoundingSet=\n"
             order = "After=network.target\n"
         state = os.environ.get("XDG_STATE_HOME", "")
-        keeps = quote(f"XDG_STATE_HOME={job.folder.parent}")
+        known = {"XDG_STATE_HOME": str(job.folder.parent)} if state or self.system else {}
+        known |= {} if job.user else config_environment()
+        keeps = "".join(
+            f"Environment={quote(f'{name}={value}')}\n" for name, value in known.items()
+        )
         return _UNIT.format(
             home=str(job.home.path).replace("%", "%%"),
             order=order,
             command=" ".join(quote(word, command=True) for word in job.command),
             service=SERVICE_VARIABLE,
-            environment=f"Environment={keeps}\n" if state or self.system else "",
+            environment=keeps,
             limits=limits,
             target="multi-user.target" if self.system else "default.target",
         )

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from hermes_doctor.message import text
 
+MISSING = "it does not exist"
+
 
 def why_untrusted(
     path: Path, *, strict: bool = False, trusted_uids: Sequence[int] = ()
@@ -24,7 +26,7 @@ def why_untrusted(
     try:
         way = list(_way(path))
     except FileNotFoundError:
-        return "it does not exist"
+        return MISSING
     except (OSError, ValueError) as error:
         return text("could not check it ({error})", error=type(error).__name__)
     passed = dict(way)

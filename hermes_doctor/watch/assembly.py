@@ -65,6 +65,8 @@ class WatchOptions(NamedTuple):
     heartbeat_fail: str | None = None
     fail_on: str | None = None
     """None: what config.toml says, or an error."""
+    declined: tuple[str, ...] = ()
+    """Options that switch off what config.toml may switch on."""
 
     @property
     def secrets(self) -> tuple[str | None, ...]:
@@ -109,7 +111,7 @@ def assemble(
                 probes,
                 plugins,
                 checks,
-                options=options,
+                options=options + (" --network" if chosen.network else ""),
                 page_options=page_options,
                 severities=severities,
             )
@@ -129,7 +131,7 @@ def assemble(
         min_rounds=healing.min_rounds if healing else 1,
         notices=_notices(chosen.notify, home),
     )
-    made.mark_muted = Muting().mark
+    made.mark_muted = Muting(made.memory.ended_mutes).mark
     made.history = Recorder(home, made.interval, codes=codes, boot=made.clock.boot)
     made.heartbeat = _heartbeat(chosen)
     made.title = f"hermes-doctor {__version__} watches {tilde(home.path)}"

@@ -145,6 +145,8 @@ def _kind(old: CurrentFinding | None, finding: Finding) -> EventKind | None:
         return EventKind.NEW
     if old.muted and not finding.muted and finding.severity.rank >= old.severity.rank:
         return EventKind.UNMUTED
+    if finding.muted and not old.muted:
+        return EventKind.MUTED
     if finding.severity is old.severity:
         return None
     return EventKind.WORSE if finding.severity.rank < old.severity.rank else EventKind.BETTER

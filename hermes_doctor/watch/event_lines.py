@@ -99,7 +99,7 @@ def trouble_line(message: str) -> str:
 def lines(event: WatchEvent) -> Iterator[Line]:
     """The lines of an event for a terminal: what happened, and what to type."""
     style = _STYLES.get(event.kind, event.severity.value if event.severity else "strong")
-    parts: list[str | Span] = [(f"{_time(event.at)[11:]} ", "faint"), (f"{event.kind:<7}", style)]
+    parts: list[str | Span] = [(f"{_time(event.at)[11:]} ", "faint"), (_kind(event), style)]
     if event.severity and event.kind in PRESENT:
         parts.append((f"{_level(event)}  ", event.severity.value))
     if event.code:
@@ -114,12 +114,18 @@ def _whole(event: WatchEvent) -> str:
     level = f"{_level(event)}  " if event.severity and event.kind in PRESENT else ""
     code = f"{event.code}  " if event.code else ""
     do = f"  [{event.command}]" if event.command else ""
-    return f"{event.kind:<7}{level}{code}{full_title(event)}{_since(event)}{do}"
+    return f"{_kind(event)}{level}{code}{full_title(event)}{_since(event)}{do}"
+
+
+def _kind(event: WatchEvent) -> str:
+    """The kind, in a column of its own; the end of a muted problem is marked here."""
+    gone = "muted " if event.muted and event.kind not in PRESENT else ""
+    return f"{event.kind} ".ljust(7) + gone
 
 
 def _level(event: WatchEvent) -> str:
     now = event.severity.value if event.severity else ""
-    muted = "muted " if event.muted else ""
+    muted = "muted " if event.muted and event.kind is not EventKind.MUTED else ""
     return muted + (f"{event.was.value} → {now}" if event.was else now)
 
 

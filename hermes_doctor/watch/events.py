@@ -25,6 +25,7 @@ class EventKind(enum.StrEnum):
     WORSE = "worse"
     BETTER = "better"
     GONE = "gone"
+    MUTED = "muted"
     UNMUTED = "unmuted"
     """Its mute has ended, and it is still there."""
     FLAPS = "flaps"
@@ -53,6 +54,7 @@ PRESENT = (
     EventKind.NEW,
     EventKind.WORSE,
     EventKind.BETTER,
+    EventKind.MUTED,
     EventKind.UNMUTED,
 )
 

@@ -219,6 +219,7 @@ def _options(
         yield from (heartbeat.OPTION, f"@{store.heartbeat}")
     if chosen.heartbeat_fail:
         yield from (heartbeat.FAIL_OPTION, f"@{store.heartbeat_fail}")
+    yield from chosen.declined
     if chosen.fail_on:
         yield from ("--fail-on", chosen.fail_on)
     if chosen.network:

@@ -132,9 +132,8 @@ class Watch:
                     self.history.flush()
                 self.memory.pid = 0
                 self._save()
-                self._say(
-                    WatchEvent(EventKind.END, self.clock.now(), f"stopped after {self._count()}")
-                )
+                ended = f"stopped after {count(self.rounds, 'check')}"
+                self._say(WatchEvent(EventKind.END, self.clock.now(), ended))
         if self.notices:
             self.notices.close()
 
@@ -254,7 +253,7 @@ class Watch:
                 report = self.examine()
             report, notes = self.mark_muted(report)
             for note in notes:
-                self._trouble(note)
+                self._say(WatchEvent(EventKind.NOTE, at, note, severity=Severity.WARNING))
             return report
         except CouldNotLook as doubt:
             self._trouble(f"could not check: {doubt}")
@@ -340,9 +339,6 @@ class Watch:
         except (OSError, Trouble) as error:
             why = error.strerror if isinstance(error, OSError) else str(error).partition(". ")[0]
             self._trouble(f"could not save the state of the watch ({why})")
-
-    def _count(self) -> str:
-        return count(self.rounds, "check")
 
 
 def _broken(report: Report) -> frozenset[str]:

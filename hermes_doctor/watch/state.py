@@ -66,6 +66,8 @@ class WatchState:
         """By topic: the state last sent as a notice, and when."""
         self.flaps: dict[Key, Flapping] = {}
         """The last states of problems that changed lately."""
+        self.ended_mutes: list[str] = []
+        """The ids of mutes that have ended but could not be removed."""
         self.deeds: list[dict[str, Any]] = []
         """The latest repairs, for `watch status`."""
 
@@ -108,6 +110,7 @@ def document(memory: WatchState) -> dict[str, Any]:
         "said": [[*key, text] for key, text in list(memory.said.items())[:MOST]],
         "notified": [[*key, *one] for key, one in list(memory.notified.items())[-MOST:]],
         "flaps": [[*key, *one] for key, one in list(memory.flaps.items())[-MOST:]],
+        "ended_mutes": memory.ended_mutes,
         "deeds": memory.deeds[-MAX_DEEDS:],
     }
 
@@ -149,6 +152,7 @@ def parse(data: Any) -> WatchState:
         for code, subject, states, flapping in data.get("flaps", [])
         if flaps.is_valid(str(states))
     }
+    made.ended_mutes = [str(one) for one in data.get("ended_mutes", [])]
     made.deeds = [dict(deed) for deed in data["deeds"]]
     return made
 

@@ -178,6 +178,7 @@ REPORT: dict[str, Any] = {
         "status": "ok|problem|unknown",
         "counts": {"critical": int, "error": int, "warning": int, "info": int},
         "muted": int,
+        "off": [str],
         "checks": {"ok": int, "problem": int, "skipped": int, "unknown": int, "crashed": int},
         "verdict": "working|limited|not working|stopped|not set up|unknown",
         "headline": str,

@@ -97,7 +97,10 @@ def test_subjects(doctor: Doctor) -> None:
         (["mute", "CFG-YAML"], "CFG-YAML is not found now. Add --sticky to mute it"),
         (["mute", "ENV-BOM", "--for", "soon"], "--for needs a time from 60s to 366d"),
         (["mute", "ENV-BOM", "--for", "2y"], "--for needs a time"),
-        (["unmute", "ENV-BOM"], "ENV-BOM is not muted. Muted in "),
+        (["unmute", "ENV-BOM"], "Nothing is muted in "),
+        (["unmute", "--all"], "Nothing is muted in "),
+        (["mute", "ENV-BOM/"], "Name the subject after the /, or leave out the /."),
+        (["mute", "ENV-BOM", "--because", "x" * 201], "--because takes at most 200 characters"),
         (["unmute"], "Name a code to unmute, or give --all."),
         (["unmute", "ENV-BOM", "--all"], "Name a code to unmute, or give --all."),
     ],
@@ -122,7 +125,10 @@ def test_a_critical_problem_needs_a_time(doctor: Doctor, sick: Path) -> None:
 
 def test_sticky_before_it_is_there(doctor: Doctor, sick: Path) -> None:
     """Any later problem with the code is muted, unless it is critical."""
-    assert "until you unmute it" in doctor("mute", "CFG-YAML", "--sticky").out
+    done = doctor("mute", "CFG-YAML", "--sticky")
+    assert "until it gets worse (sticky)" in done.out
+    assert "If it is critical when it appears, it is not muted." in done.out
+    assert "It ends when the problem gets worse or gains a subject." in done.out
     support.put(sick / "config.yaml", "a: [\n")
     assert "Muted" not in doctor("check", "--only", "CFG-YAML").out
     doctor("mute", "CFG-YAML", "--sticky", "--for", "1h")
@@ -171,6 +177,25 @@ def test_a_mute_that_is_over(doctor: Doctor, tmp_path: Path) -> None:
     path.write_text(json.dumps(data))
     assert "(over)" in doctor("mutes").out
     assert doctor("check", "--only", "ENV-BOM").code == 1
+
+
+def test_files_inside_the_home(sick: Path, tmp_path: Path) -> None:
+    """An agent that works there could change them."""
+    env = {"XDG_CONFIG_HOME": str(sick / "config"), "HERMES_HOME": str(sick)}
+    done = support.doctor("mute", "ENV-BOM", env=env)
+    assert done.code == 2 and "it is inside the Hermes home" in done.err
+    support.put(sick / "own.toml", '[severity]\nENV-BOM = "off"\n', 0o600)
+    outside = tmp_path / "config" / "hermes-doctor"
+    outside.mkdir(parents=True)
+    (outside / "config.toml").symlink_to(sick / "own.toml")
+    done = support.doctor("check", env=env | {"XDG_CONFIG_HOME": str(tmp_path / "config")})
+    assert done.code == 2 and "it is inside the Hermes home" in done.err
+
+
+def test_control_characters(doctor: Doctor) -> None:
+    """They do not reach the terminal."""
+    done = doctor("mute", "NET-TCP/a\x1b[31mb\nc", "--sticky")
+    assert done.code == 0 and "\x1b" not in done.out and done.out.count("\n") == 4
 
 
 def test_a_home_that_is_gone(doctor: Doctor, sick: Path) -> None:

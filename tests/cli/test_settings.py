@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +11,11 @@ from typing import Any
 
 import pytest
 
+from hermes_doctor.backup import copies
+from hermes_doctor.home import Home
 from tests.helpers import support
 from tests.helpers.support import Done
+from tests.watch.test_install import lasting_home
 
 MARK = b"\xef\xbb\xbf"
 Doctor = Callable[..., Done]
@@ -93,6 +97,12 @@ def test_without_a_home(doctor: Doctor) -> None:
         ('[watch]\ninterval = "soon"', ":2: interval needs a time from 1s"),
         ('[watch]\nbudget = "3"', ":2: --budget needs a number and a time"),
         ('[watch]\nnotify_on = "all"', ":2: use critical, error, warning, info."),
+        ("home = " + "1" * 5000, ": not valid TOML"),
+        ('[watch]\nalso = ["reset-gateway"]', ": --also needs --heal."),
+        ('[watch]\nonly = ["nope"]', ": Unknown check, code or group 'nope'."),
+        ('[watch]\nheal = true\nalso = ["nope"]', ": --also needs a code or fix"),
+        ('[watch]\nheartbeat = "nope"', ": --heartbeat needs an address that starts with"),
+        ('[homes."/elsewhere".watch]\ninterval = "bad"', ":2: interval needs a time"),
     ],
 )
 def test_mistakes(
@@ -203,6 +213,86 @@ def test_options_of_the_watch(
     assert json.loads(done.out.splitlines()[0])["interval"] == 120.0
     done = doctor("watch", "--once", "--no-heal", "--interval", "7s", "--json", "--home", home)
     assert done.code == 0, done.err
+
+
+def test_a_silence_that_is_switched_off(
+    doctor: Doctor, config: Callable[[str], Path], home: Path
+) -> None:
+    """No format says that the bot works, and none raises an alarm."""
+    text = (home / "config.yaml").read_text()
+    support.put(home / "config.yaml", text + "\n\tbroken: [\n")
+    codes = {
+        one["code"]
+        for one in doctor("check", "--json", "--home", home).json["findings"]
+        if one["severity"] in ("critical", "error")
+    }
+    assert "CFG-YAML" in codes
+    for severity in ("off", "info"):
+        config("[severity]\n" + "".join(f'{code} = "{severity}"\n' for code in codes))
+        done = doctor("check", "--home", home)
+        assert done.code == 0
+        assert "✗ Your bot is not working, and config.toml turns the reason down" in done.out
+        assert ("Found, but off in config.toml" in done.out) is (severity == "off")
+        summary = doctor("check", "--json", "--home", home).json["summary"]
+        assert summary["verdict"] == "not working"
+        assert (sorted(codes) == summary["off"]) is (severity == "off")
+        metrics = doctor("check", "--format", "prometheus", "--home", home).out
+        assert re.search(r"hermes_doctor_bot_works\{.*\} 0", metrics)
+        assert re.search(r"hermes_doctor_silence_muted\{.*\} 1", metrics)
+        nagios = doctor("check", "--format", "nagios", "--home", home)
+        assert nagios.out.startswith("HERMES OK - Your bot is not working, and config.toml")
+        assert nagios.code == 0
+    config('[severity]\nCFG-YAML = "off"')
+    assert "Left out, because off: CFG-YAML. Name the code" in doctor("fix", "--home", home).out
+
+
+def test_the_vault_of_a_file_is_searched_for_copies(
+    doctor: Doctor,
+    config: Callable[[str], Path],
+    home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A repair takes rows from the backups there, and from those in the home."""
+    assert doctor("backup", "create", "--home", home).code == 0
+    config(f'vault = "{tmp_path}/vault"')
+    assert doctor("backup", "create", "--home", home).code == 0
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    found = [copy.path for copy in copies.database_copies(Home(home), home / "state.db")]
+    assert [path.parents[2] for path in found] == [tmp_path / "vault", home / "backups" / "doctor"]
+    other = support.healthy(tmp_path / "other")
+    assert copies.database_copies(Home(other), other / "state.db") == []
+    assert list(copies.text_copies(Home(other), "config.yaml", 4096)) == []
+    assert len(list(copies.text_copies(Home(home), "config.yaml", 4096))) == 2
+
+
+def test_a_switch_that_is_declined(
+    doctor: Doctor, config: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """`watch install --no-heal` installs a watch that does not heal, whatever the file says."""
+    config("[watch]\nheal = true\nnetwork = true\n")
+    with lasting_home() as home:
+        words = ("watch", "install", "--dry-run", "--cron", "--home", home)
+        plain = doctor(*words).out
+        assert " --heal " in plain and " --network" in plain
+        done = doctor(*words, "--no-heal", "--no-network").out
+        assert " --no-heal --no-network" in done and " --heal " not in done
+        assert f"XDG_CONFIG_HOME={tmp_path}/config" in done
+
+
+def test_a_folder_that_cannot_be_entered(doctor: Doctor, home: Path) -> None:
+    """What is in it is unknown, so nothing runs."""
+    with support.reachable_folder() as folder:
+        (folder / "hermes-doctor").mkdir(mode=0o700)
+        (folder / "home").mkdir(mode=0o755)
+        (folder / "home" / "config.yaml").touch()
+        env = {"XDG_CONFIG_HOME": str(folder), "HOME": str(folder / "nobody")}
+        user = None if os.geteuid() else 65534
+        if user is None:
+            (folder / "hermes-doctor").chmod(0)
+        done = support.doctor("check", "--home", folder / "home", env=env, user=user)
+        assert done.code == 2
+        assert f"Could not read {folder}/hermes-doctor/config.toml: permission denied." in done.err
 
 
 def test_a_lost_home(

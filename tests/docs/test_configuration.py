@@ -50,7 +50,7 @@ def test_settings(tmp_path: Path, home: Path) -> None:
         "",
         "[watch]",
         'interval = "1m"',
-        'notify_webhook = "@/etc/hermes-doctor/webhook"',
+        'notify_webhook = "https://example.org/hook"',
     ]
     support.put(target, "\n".join(lines), 0o600)
     env = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": None}

@@ -93,6 +93,11 @@ def test_no_file(tmp_path: Path) -> None:
         ('[homes]\n"/srv/h" = 1', 2, 'needs a table: [homes."/srv/h"]'),
         ("[homes.here]\nfail_on = 'error'", 1, "homes.here: needs a whole path"),
         ('plugins = [\n  "/x",\n  1,\n]', 4, "plugins: needs a text in quotes"),
+        ('fail_on = "error"\nFAIL_ON = "info"', 2, "unknown key FAIL_ON."),
+        ('[severity]\nA-B = "off"\na-b = "info"', 3, "severity.A-B is there twice."),
+        ('[homes."/x"]\n[homes."/x/"]', 2, 'homes."/x/": this home is there twice.'),
+        ('home = "~\\u0000/x"', 1, "home: could not find the home folder"),
+        ('[homes."~\\u0000y"]', 1, "could not find the home folder"),
     ],
 )
 def test_a_mistake_is_one_line(tmp_path: Path, content: str, line: int, said: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import stat
@@ -56,7 +57,7 @@ def test_removing(tmp_path: Path) -> None:
     """Only those that are named; without any, the file is gone."""
     mute_store.add(mute())
     mute_store.add(mute("B"))
-    assert mute_store.remove([mute(), mute("C")]) == [mute()]
+    mute_store.remove([mute(), mute("C")])
     assert mute_store.load() == [mute("B")]
     mute_store.remove([mute("B")])
     assert not (tmp_path / "config" / "hermes-doctor" / "mutes.json").exists()
@@ -119,6 +120,72 @@ def test_a_time_without_zone_is_damage(tmp_path: Path) -> None:
     path.write_text(json.dumps(data))
     with pytest.raises(Trouble, match="damaged"):
         mute_store.load()
+
+
+def test_a_folder_that_others_can_write(tmp_path: Path) -> None:
+    """What is stored there would be refused."""
+    folder = tmp_path / "config" / "hermes-doctor"
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    with pytest.raises(Trouble, match="Refused to write"):
+        mute_store.add(mute())
+    assert not list(folder.iterdir())
+
+
+def test_another_process_keeps_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing waits for ever; the folder itself can be locked by anybody, so it does not count."""
+    path = mute_store.add(mute())
+    monkeypatch.setattr(mute_store, "PATIENCE", 0.2)
+    folder = os.open(path.parent, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    mute_store.add(mute("B"))
+    own = os.open(path.parent / mute_store.LOCK, os.O_RDWR)
+    fcntl.flock(own, fcntl.LOCK_EX)
+    try:
+        with pytest.raises(Trouble, match="Another process is changing the mutes"):
+            mute_store.add(mute("C"))
+    finally:
+        os.close(own)
+        os.close(folder)
+    assert stat.S_IMODE((path.parent / mute_store.LOCK).stat().st_mode) == 0o600
+
+
+def test_a_file_that_disappears_while_it_is_read() -> None:
+    """It then has no mutes."""
+    stop = threading.Event()
+
+    def change() -> None:
+        while not stop.is_set():
+            mute_store.add(mute())
+            mute_store.remove([mute()])
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        found = [mute_store.load() for _ in range(300)]
+    finally:
+        stop.set()
+        thread.join()
+    assert all(one in ([], [mute()]) for one in found)
+
+
+def test_one_file_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutes in the other one are removed."""
+    with monkeypatch.context() as root:
+        root.setattr(places, "writing_folder", lambda: places.SYSTEM)
+        mute_store.add(mute("ROOT"))
+    mute_store.add(mute("OWN"))
+    write = mute_store._write
+
+    def refuse(path: Path, new: object) -> None:
+        if path.parent == places.SYSTEM:
+            raise PermissionError(13, "Permission denied")
+        write(path, new)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(mute_store, "_write", refuse)
+    with pytest.raises(Trouble, match=r"Could not write .*permission denied\. Run this with sudo"):
+        mute_store.remove([mute("ROOT"), mute("OWN")])
+    assert [one.code for one in mute_store.load()] == ["ROOT"]
 
 
 def test_many_at_once() -> None:

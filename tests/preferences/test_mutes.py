@@ -108,6 +108,20 @@ def test_all_that_have_ended() -> None:
     assert mutes.ended(seen(), known, NOW) == [(known[0], "the problem is gone")]
 
 
+def test_a_problem_that_only_a_close_look_finds() -> None:
+    """A quick check cannot tell that it is gone."""
+    mute = muting(SICK, options=("--deep",))
+    assert mute.why_ended(seen(), NOW) is None
+    assert mute.why_ended(seen()._replace(options=" --deep"), NOW) == "the problem is gone"
+
+
+def test_a_clock_that_was_set_back() -> None:
+    """A mute of the future would last too long."""
+    mute = muting(SICK, until=NOW + timedelta(hours=1))
+    assert mute.why_ended(SICK, NOW - timedelta(minutes=1)) is None
+    assert "the clock was set back" in (mute.why_ended(SICK, NOW - timedelta(days=1)) or "")
+
+
 def test_names() -> None:
     """As the operator types them."""
     assert muting(SICK).name == "A"

@@ -326,6 +326,7 @@ def test_document_of_a_report() -> None:
         "status": "problem",
         "counts": {"critical": 0, "error": 2, "warning": 0, "info": 0},
         "muted": 0,
+        "off": [],
         "checks": {"ok": 1, "problem": 0, "skipped": 0, "unknown": 0, "crashed": 0},
         "verdict": "unknown",
         "headline": "Could not determine whether your bot is working: "

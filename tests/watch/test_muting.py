@@ -99,6 +99,46 @@ def test_another_subject(home: Path) -> None:
     assert kinds(home, SICK, both)[2:] == [("note", False), ("unmuted", False), ("new", False)]
 
 
+def test_a_problem_that_is_muted_now(home: Path) -> None:
+    """The watch says so, and a notice that waits is not sent."""
+    made, heard, _ = watch(home, [SICK, SICK])
+    made.mark_muted = Muting().mark
+    made.round(begins=True)
+    mute(SICK)
+    made.round(begins=False)
+    assert [(event.kind.value, event.muted) for event in heard][1:] == [
+        ("found", False),
+        ("muted", True),
+    ]
+    post = Post()
+    post.hear("new")
+    post.notices.observe(finding_event_of("muted", muted=True), post.notified)
+    post.at(1.0)
+    assert post.box.got == []
+
+
+def test_a_subject_that_returns(home: Path) -> None:
+    """It was gone, so it is a new one."""
+    both = report(finding("A"), finding("A", subject="other"))
+    mute(both)
+    said = kinds(home, both, SICK, both)
+    assert said[3:] == [("gone", True), ("note", False), ("unmuted", False), ("new", False)]
+
+
+def test_a_mute_made_before_its_problem_learns_the_subjects(home: Path) -> None:
+    """It ends when there is another one."""
+    now = datetime.now(UTC)
+    made = mutes.made_for([], "/home", "A", None, at=now, until=None, sticky=True, because="")
+    mute_store.add(made)
+    both = report(finding("A"), finding("A", subject="other"))
+    assert kinds(home, WELL, SICK, both)[1:] == [
+        ("new", True),
+        ("note", False),
+        ("unmuted", False),
+        ("new", False),
+    ]
+
+
 def test_a_mute_that_cannot_be_removed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """This watch knows that it has ended, and says once that others do not."""
 
@@ -106,13 +146,15 @@ def test_a_mute_that_cannot_be_removed(home: Path, monkeypatch: pytest.MonkeyPat
         raise Trouble("Could not write it.")
 
     mute(SICK)
-    monkeypatch.setattr(mute_store, "remove", refuse)
+    monkeypatch.setattr(mute_store, "replace", refuse)
     marks = Muting()
     assert marks.mark(SICK)[0].findings[0].muted
     assert marks.mark(WELL)[1] == [
         "the mute of A has ended: the problem is gone",
-        "could not remove the mute: Could not write it.",
+        "could not change the mutes: Could not write it.",
     ]
+    assert len(marks.ended) == 1, "it is kept with the state of the watch"
+    assert not Muting(marks.ended).mark(SICK)[0].findings[0].muted
     report_then, notes = marks.mark(SICK)
     assert not report_then.findings[0].muted and notes == []
 
