@@ -48,6 +48,8 @@ class Observation(NamedTuple):
     hermes: str | None
     gateways: tuple[RunningGateway, ...] | None
     """None if the processes could not be read."""
+    identity: str = ""
+    """Which folder the home was; it may be gone when this is written."""
 
     def differs(self, other: Observation) -> bool:
         """Whether anything but the time differs."""

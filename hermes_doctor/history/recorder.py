@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.examination.running_checks import describe_crash
 from hermes_doctor.history import place
+from hermes_doctor.history.identity import boot_id, identity_of
 from hermes_doctor.history.layout import NewerHistory
 from hermes_doctor.history.observation import Observation, observe
 from hermes_doctor.home import Home
@@ -76,7 +77,7 @@ class Recorder:
         """Record a round; return what to report. Raises Trouble or OSError if that fails."""
         if self._off:
             return []
-        seen = observe(report, at, self.codes)
+        seen = observe(report, at, self.codes)._replace(identity=identity_of(self.home.path))
         last = self._written
         if last is not None and not seen.differs(last) and 0 <= seen.at - last.at < EVERY:
             self._waiting = seen
@@ -143,7 +144,5 @@ class Recorder:
 
 def record_once(home: Home, report: Report, codes: frozenset[str] | None) -> list[str]:
     """Record one report for `check --record`; return what to report, such as a failure."""
-    from hermes_doctor.history.identity import boot_id
-
     recorder = Recorder(home, SINGLE, codes=codes, boot=boot_id(), single=True)
     return recorder.attempt(report, report.started_at)

@@ -49,7 +49,9 @@ class Continuity(NamedTuple):
 def record(db: Database, home: Home, seen: Observation, known: Continuity, boot: str) -> list[str]:
     """Record an observation; return what the operator should know, such as a changed clock."""
     rows = list(db.table("homes").rows)
-    place = identity.identity_of(home.path)
+    place = seen.identity or identity.identity_of(home.path)
+    if not place:
+        return []  # the home is gone, so this cannot be assigned to one
     row = identity.find_row(rows, str(home.path), place, boot)
     if row is None:
         _first_record(db, home, seen, place, boot)

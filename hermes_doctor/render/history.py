@@ -216,12 +216,13 @@ def _of_code(view: View) -> Iterator[Line]:
         yield row(f"{view.code} was not found in this time.")
         return
     seconds = sum(one.seconds(view.now) for one in found)
-    yield row(
-        (view.code, "strong"),
-        f"  {count(sum(1 + one.returns for one in found), 'time')}, {duration(seconds)} in total",
-    )
+    times = count(sum(1 + one.returns for one in found), "time")
+    yield row((found[0].title, "strong"), right=(view.code, "faint"))
+    yield row(f"{times}, {duration(seconds)} in total", indent=2)
+    yield BLANK
     for one in found[:MOST_EPISODES]:
-        yield _problem(one.severity, f"{_span(one, view.now)}  ", _titled(one), _how(one))
+        about = one.subject if one.title == found[0].title else _titled(one)
+        yield _problem(one.severity, f"{_span(one, view.now)}  ", about, _how(one))
     if len(found) > MOST_EPISODES:
         yield row((f"and {len(found) - MOST_EPISODES:,} earlier ones", "faint"), indent=4)
     yield BLANK
@@ -232,7 +233,11 @@ def _span(one: Episode, now: int) -> str:
     begin, lasted = clock(_time(one.first_seen), _time(now)), duration(one.seconds(now))
     if one.ended is None:
         return f"{begin} – now ({lasted})"
-    return f"{begin} – {clock(_time(one.ended), _time(now))} ({lasted})"
+    first, last = summary.local(one.first_seen), summary.local(one.ended)
+    same = first.date() == last.date()
+    return (
+        f"{begin} – {f'{last:%H:%M}' if same else clock(_time(one.ended), _time(now))} ({lasted})"
+    )
 
 
 def _how(one: Episode) -> str:

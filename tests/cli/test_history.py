@@ -116,7 +116,7 @@ def test_the_screen(home: Path, env: dict[str, str], file: Path) -> None:
 
     assert "└ 10 min later: state.db lacks a column" in shown.out
     assert f"hermes-doctor history QQ-TOKEN --home {home}" in shown.out
-    assert "QQ-TOKEN  3 times" in code.out
+    assert "QQ rejects the app secret  QQ-TOKEN\n  3 times, " in code.out
     assert [one["code"] for one in told["episodes"]] == ["QQ-TOKEN"] * 3
     _, narrow = terminal("history", "--home", home, columns=80, **env)
     lines = [line for line in plain(narrow).splitlines() if "hermes-doctor history" not in line]

@@ -48,6 +48,17 @@ def test_the_screens(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert shown == example
 
 
+def test_the_query(tmp_path: Path) -> None:
+    """It can be pasted."""
+    home, file = support.healthy(tmp_path / "home"), tmp_path / "history.db"
+    example_history.record(home, file, datetime.now(UTC))
+    [query] = re.findall(r"^```sql\n(.*?)```", PAGE, re.M | re.S)
+    with reading.opened(file, 1.0) as db:
+        found = {row["code"]: row["times"] for row in db.execute(query)}
+
+    assert found["QQ-TOKEN"] == 3 and found["DB-SCHEMA"] == 1
+
+
 def test_every_column_is_named() -> None:
     """The table describes each table with all columns that a reader may use."""
     for table, columns in COLUMNS.items():

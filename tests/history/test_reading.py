@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sqlite3
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from hermes_doctor.history import place, reading
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
 from hermes_doctor.schedule import job_names
-from tests.helpers import support
+from tests.helpers import budget, support
 from tests.helpers.histories import after, found, recorder, rows
 from tests.history.test_database import KINDS, damage
 
@@ -95,6 +96,27 @@ def test_damaged_rows_are_left_out(home: Home) -> None:
 
     assert loaded is not None and loaded.skipped == 1
     assert {one.code for one in loaded.episodes} == {"A"} and loaded.episodes[-1].title == "\ufffdA"
+
+
+def test_random_damage(home: Home) -> None:
+    """Random bytes anywhere: rows or one line, never another error, and the file stays as it is."""
+    chance, file = random.Random(11), place.own_file()
+    good = file.read_bytes()
+    outcomes = set()
+    for _ in range(budget.tries(150, 2000)):
+        data = bytearray(good)
+        for _ in range(chance.choice((1, 5, 100, 3000))):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        file.write_bytes(data)
+        try:
+            outcomes.add(type(reading.load(home, START, NOW)).__name__)
+        except Trouble:
+            outcomes.add("Trouble")
+        reading.times_in_week(home, [("A", "thing")], NOW)
+        assert file.read_bytes() == data
+
+    assert {"Trouble", "HistoryRows"} <= outcomes
+    assert [one.name for one in file.parent.iterdir()] == ["history.db"]
 
 
 def test_a_time_in_the_future_counts_as_now(home: Home) -> None:

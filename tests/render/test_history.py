@@ -114,9 +114,9 @@ def test_of_one_code() -> None:
     ]
     lines = text(view(*found, code="A")).splitlines()
 
-    assert lines[2] == "A  5 times, 1 h 11 min in total"
-    assert "still there" in lines[3] and "its end was not seen, came back 2 times" in lines[4]
-    assert "(10 min)" in lines[5] and "repaired by run run1" in lines[5]
+    assert lines[2:4] == ["A is wrong  A", "  5 times, 1 h 11 min in total"]
+    assert "still there" in lines[5] and "its end was not seen, came back 2 times" in lines[6]
+    assert "(10 min)  thing" in lines[7] and "repaired by run run1" in lines[7]
     assert "A was not found in this time." in text(view(code="A"))
 
 

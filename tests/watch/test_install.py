@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import plistlib
+import re
 import shlex
 import shutil
 import tempfile
@@ -15,10 +16,12 @@ import pytest
 
 from hermes_doctor.cli import watch_service
 from hermes_doctor.gateway.systemd import SystemdManager
+from hermes_doctor.history import place
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.schedule import choose, crontab, launchd, systemd
 from hermes_doctor.schedule.jobs import Job
+from hermes_doctor.watch import install
 from hermes_doctor.watch.store import WatchStateFiles
 from tests.helpers import fake_managers, support
 
@@ -336,3 +339,23 @@ def test_a_home_that_does_not_last_gets_no_service(home: Path) -> None:
     done = support.doctor("watch", "install", "--home", home)
 
     assert done.code == 2 and "temporary folder" in done.err
+
+
+@pytest.mark.parametrize("system", [False, True])
+def test_the_service_may_write_the_history(
+    system: bool, home: Path, fakes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is in the state folder: for a system service, the one that its sandbox lets it write."""
+    monkeypatch.setattr(SystemdManager, "refuse", lambda _: None)
+    isdir = os.path.isdir
+    monkeypatch.setattr(os.path, "isdir", lambda path: path == "/run/systemd/system" or isdir(path))
+    folder = install._folder(Home(home), system)
+    mine = Job(Home(home), (), False, 30.0, folder)
+    unit = systemd.Systemd(system=system).text(mine)
+    given = dict(re.findall(r"^Environment=(XDG_STATE_HOME)=(.*)$", unit, re.M))
+    monkeypatch.setenv("XDG_STATE_HOME", given.get("XDG_STATE_HOME", ""))
+
+    assert place.own_file() == folder / "history.db"
+    assert not system or f"StateDirectory={mine.name}" in unit.splitlines()
+    assert not system or place.own_file().is_relative_to(f"/var/lib/{mine.name}")
+    assert system or ("ProtectSystem" not in unit and "ProtectHome" not in unit)

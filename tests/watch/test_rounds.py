@@ -12,17 +12,20 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor import home as homes
+from hermes_doctor.history.recorder import Recorder
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Report
 from hermes_doctor.watch import home_reachable
 from hermes_doctor.watch.clocks import ClockReading
 from hermes_doctor.watch.event_lines import EventPrinter
 from hermes_doctor.watch.events import EventKind, WatchEvent
+from hermes_doctor.watch.rounds import Watch
 from hermes_doctor.watch.signals import Signals
 from hermes_doctor.watch.state import FailedRepair, WatchState
 from hermes_doctor.watch.store import WatchStateFiles
 from tests.helpers import support
-from tests.helpers.watch_parts import Heard, finding, report, watch
+from tests.helpers.histories import found, rows, seconds
+from tests.helpers.watch_parts import Hands, Heard, finding, report, watch
 
 SICK, WELL = report(finding("A")), report()
 
@@ -349,3 +352,71 @@ def test_a_listener_that_is_gone_ends_it_and_a_full_disk_does_not(
         with contextlib.suppress(OSError):
             pipe.close()
     assert made.signals.ending and capsys.readouterr().err == ""
+
+
+def with_history(home: Path, reports: list[Report]) -> tuple[Watch, Heard, Hands]:
+    """A watch of these reports that records them."""
+    made, heard, clock = watch(home, reports)
+    made.history = Recorder(Home(home), 30.0, boot="one", file=home.parent / "state" / "history.db")
+    return made, heard, clock
+
+
+def test_rounds_are_recorded(home: Path) -> None:
+    """The problem, and the time in which the machine slept as unknown."""
+    made, heard, clock = with_history(home, [found("A"), found("A"), found(), found(), found()])
+    for number in range(5):
+        made.round(begins=number == 0)
+        clock.turn(30.0, asleep=3600.0 if number == 3 else 0.0)
+    assert made.history is not None
+    made.history.flush()
+    file = made.history.file
+
+    assert [(row["code"], row["how"]) for row in rows(file, "episodes")] == [("A", "gone")]
+    assert seconds(file) == {"working": 30, "limited": 0, "silent": 60}
+    assert "note" not in heard.kinds
+
+
+def test_a_history_that_cannot_be_written_is_one_note(home: Path) -> None:
+    """The watch goes on, and says it once."""
+    (home.parent / "state").mkdir()
+    (home.parent / "state" / "history.db").mkdir()
+    made, heard, clock = with_history(home, [found("A"), found("B"), found("C")])
+    for number in range(3):
+        clock.turn(30.0)
+        made.round(begins=number == 0)
+
+    [note] = heard.of(EventKind.NOTE)
+    assert "is not a regular file, so the history is off" in note.title
+    assert heard.kinds.count("new") == 2
+
+
+def test_a_damaged_history_is_reported(home: Path) -> None:
+    """Set aside, started again, reported."""
+    support.put(home.parent / "state" / "history.db", b"nonsense" * 999)
+    made, heard, _ = with_history(home, [found("A"), found("B")])
+    made.round(begins=True)
+    made.round(begins=False)
+
+    [note] = heard.of(EventKind.NOTE)
+    assert "the history was damaged" in note.title and "history.db.damaged-" in note.title
+    assert [row["code"] for row in rows(home.parent / "state" / "history.db", "episodes")] == [
+        "A",
+        "B",
+    ]
+
+
+def test_a_home_that_is_away_is_not_counted(home: Path) -> None:
+    """While it is missing, nothing is recorded; then its history goes on."""
+    made, _, clock = with_history(home, [found(), found(), found()])
+    away = home.with_name("away")
+    for number in range(6):
+        if number == 2:
+            home.rename(away)
+        if number == 5:
+            away.rename(home)
+        made.round(begins=number == 0)
+        clock.turn(30.0)
+    assert made.history is not None
+
+    assert seconds(made.history.file)["working"] == 30
+    assert len(rows(made.history.file, "homes")) == 1
