@@ -39,6 +39,7 @@ def prune_daily(db: Database, row: Any, at: int) -> dict[str, Any]:
     if row["steady_since"] and at - from_text(row["steady_since"]) >= STEADY:
         _remove(db, "home = :home and ", {"home": row["id"]}, at - KEEP)
         db.execute(_BEGIN_LATER + " WHERE id = ?", (to_text(max(0, at - KEEP)), row["id"]))
+        _forget_homes(db, at - KEEP)
     for table, most in MOST.items():
         db.execute(
             f"DELETE FROM {table} WHERE home = ? AND id NOT IN "
@@ -51,11 +52,16 @@ def prune_daily(db: Database, row: Any, at: int) -> dict[str, Any]:
 def prune(db: Database, at: int, keep: int) -> Removed:
     """Remove what is older than this of all homes; an open problem stays."""
     found = _remove(db, "", {}, max(0, at - keep))
-    gone = _delete(db, "homes", "last_seen < :before", {"before": to_text(max(0, at - keep))})
     db.execute(_BEGIN_LATER, (to_text(max(0, at - keep)),))
-    for table in ("episodes", "hours", "marks"):
+    return found._replace(homes=_forget_homes(db, at - keep))
+
+
+def _forget_homes(db: Database, before: int) -> int:
+    """Remove homes that were not seen since this moment, with all that is known of them."""
+    gone = _delete(db, "homes", "last_seen < :before", {"before": to_text(max(0, before))})
+    for table in ("episodes", "hours", "marks") if gone else ():
         db.execute(f"DELETE FROM {table} WHERE home NOT IN (SELECT id FROM homes)")
-    return found._replace(homes=gone)
+    return gone
 
 
 def is_worth_shrinking(db: Database) -> bool:

@@ -73,7 +73,7 @@ def record(db: Database, home: Home, seen: Observation, known: Continuity, boot:
     seen = seen._replace(at=max(seen.at, last))
     unseen = _is_gap(row, last, seen.at, known)
     if seen.condition is not None:
-        changed |= _count_time(db, row, seen, unseen)
+        changed |= _count_time(db, row, seen, known)
     runs = receipts.ended_runs(home, str(row["last_run"] or ""))
     record_findings(db, home_id, seen, unseen, runs)
     if runs:
@@ -124,12 +124,14 @@ def _is_gap(row: Any, last: int, at: int, known: Continuity) -> bool:
     return at - last > longest
 
 
-def _count_time(db: Database, row: Any, seen: Observation, unseen: bool) -> dict[str, Any]:
-    """Add the time since the last record to the condition that the bot was in."""
+def _count_time(db: Database, row: Any, seen: Observation, known: Continuity) -> dict[str, Any]:
+    """Add the time since the last full check to the condition that the bot was in."""
     changed = {"condition": str(seen.condition), "counted_until": to_text(seen.at)}
-    if unseen or row["counted_until"] is None or row["condition"] not in _COUNTED:
+    if row["counted_until"] is None or row["condition"] not in _COUNTED:
         return changed
     column, start = str(row["condition"]), from_text(row["counted_until"])
+    if _is_gap(row, start, seen.at, known):
+        return changed
     hours = db.table("hours")
     while start < seen.at:
         hour = moments.hour_of(start)

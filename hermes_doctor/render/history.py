@@ -106,7 +106,7 @@ def _screen(view: View, most_open: int, most: int) -> Iterator[Line]:
 
 def day_mark(shares: Shares) -> str:
     """The condition that a day is shown with."""
-    if shares.watched < 60:
+    if not shares.watched:
         return "unknown"
     if shares.silent >= HOUR or 2 * shares.silent >= shares.watched:
         return "silent"

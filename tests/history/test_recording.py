@@ -213,6 +213,30 @@ def test_some_checks_say_nothing_about_the_bot(tmp_path: Path) -> None:
     assert rows(made.file, "homes")[0]["condition"] == "working"
 
 
+def test_partial_checks_do_not_bridge_a_gap(tmp_path: Path) -> None:
+    """While only some checks ran, nobody knew how the bot was."""
+    made, part = recorder(tmp_path), recorder(tmp_path)
+    made.record(found(), after())
+    for minute in range(1, 61):
+        part.record(found(complete=False), after(minutes=minute))
+    recorder(tmp_path).record(found(), after(minutes=61))
+
+    assert seconds(made.file) == {"working": 0, "limited": 0, "silent": 0}
+
+
+def test_homes_that_are_gone_are_forgotten(tmp_path: Path) -> None:
+    """After 400 days, with all that was known of them."""
+    other = new_home(tmp_path / "other")
+    recorder(tmp_path, home=other).record(found("OLD"), after())
+    made = recorder(tmp_path)
+    for day in range(1, 420, 20):
+        made.note_gap()
+        made.record(found("A"), after(days=day))
+
+    assert [row["path"] for row in rows(made.file, "homes")] == [str(tmp_path / "home")]
+    assert [row["code"] for row in rows(made.file, "episodes")] == ["A"]
+
+
 def test_old_records_are_removed_once_a_day(tmp_path: Path) -> None:
     """After 400 days; an open problem stays."""
     made = recorder(tmp_path)
