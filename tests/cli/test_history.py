@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from hermes_doctor.history import database
 from tests.cli.test_commands import plain, terminal
 from tests.helpers import example_history, support
 from tests.helpers.histories import rows
@@ -47,16 +50,10 @@ def test_check_says_how_often(home: Path, env: dict[str, str], file: Path) -> No
     support.history(home / "new.db")
     os.replace(home / "new.db", good)
     support.doctor("check", "--record", "--home", home, env=env)
-    import sqlite3
-
-    with sqlite3.connect(file) as db:  # as if that had been an hour ago
-        db.execute("UPDATE episodes SET ended = '2026-01-01T00:00:00Z' WHERE ended IS NOT NULL")
-        now = datetime.now(UTC)
-        db.execute(
-            "UPDATE episodes SET ended = ?, first_seen = ? WHERE ended IS NOT NULL",
-            (f"{now:%Y-%m-%dT00:00:00Z}", f"{now:%Y-%m-%dT00:00:00Z}"),
-        )
-    db.close()
+    now = f"{datetime.now(UTC):%Y-%m-%dT00:00:00Z}"
+    with contextlib.closing(sqlite3.connect(file)) as db:  # as if that had been at midnight
+        db.execute("UPDATE episodes SET ended = ?, how = 'unknown' WHERE ended IS NOT NULL", [now])
+        db.commit()
     good.write_bytes(damaged)
     shown = support.doctor("check", "--home", home, env=env)
     told = support.doctor("check", "--json", "--all-homes", "--home", home, env=env).json
@@ -136,7 +133,7 @@ def test_bad_words(home: Path, env: dict[str, str], file: Path) -> None:
     assert "--since needs" in refused("--since", "soon")
     assert "--keep needs days" in refused("prune", "--keep", "soon")
     assert "Put the options after `prune`" in refused("--since", "3d", "prune")
-    assert "unexpected extra argument" in refused("A", "B").lower() or refused("A", "B")
+    assert "No such command 'B'" in refused("A", "B")
 
 
 def test_prune(home: Path, env: dict[str, str], file: Path) -> None:
@@ -165,8 +162,6 @@ def test_prune_of_a_damaged_history(home: Path, env: dict[str, str], file: Path)
 
 def test_a_large_history_shrinks(home: Path, env: dict[str, str], file: Path) -> None:
     """If a quarter of it is free and that is more than a megabyte."""
-    from hermes_doctor.history import database
-
     example_history.record(home, file, datetime.now(UTC))
     with database.transaction(file) as db:
         db.table("marks").insert_all(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor.backup.vault import new_id
+from hermes_doctor.home import Home
 from hermes_doctor.records.journal import DONE, ItemRecord, Journal, Journals
 from tests.helpers.histories import after, found, recorder, rows
 from tests.helpers.watch_parts import finding
@@ -66,8 +67,6 @@ def test_an_end_that_nobody_saw(tmp_path: Path) -> None:
 
 def receipt(tmp_path: Path, outcome: str, kind: str = "fix") -> str:
     """Write the receipt of a run that ended two minutes after the first record."""
-    from hermes_doctor.home import Home
-
     journals = Journals(Home(tmp_path / "home"))
     run = Journal(new_id(journals.ids()), kind, str(tmp_path / "home"), "", after().isoformat())
     run.items = [ItemRecord("mend", "A", "thing", "looks", outcome=outcome)]

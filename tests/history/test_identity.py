@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from hermes_doctor.history import identity
 from hermes_doctor.history.identity import find_row, identity_of
 
@@ -55,11 +57,8 @@ def test_the_latest_of_several(tmp_path: Path) -> None:
     assert find_row([first, second], str(tmp_path), "b3:3", "one") is None
 
 
-def test_without_statx(tmp_path: Path, monkeypatch: object) -> None:
+def test_without_statx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A system that does not know the time of creation still has an identity."""
-    import pytest
-
-    assert isinstance(monkeypatch, pytest.MonkeyPatch)
     monkeypatch.setattr(identity, "_born", lambda *_: "")
     st = tmp_path.stat()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,6 @@ from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
 from tests.helpers.histories import after, found, gateway, new_home, recorder, rows, seconds
 from tests.helpers.watch_parts import finding
-
-MINUTE = 60.0
 
 
 def test_time_counts_for_what_was_seen_before(tmp_path: Path) -> None:
@@ -114,8 +113,6 @@ def test_a_wrong_year_does_not_prune(tmp_path: Path) -> None:
 def test_an_impossible_clock(tmp_path: Path) -> None:
     """The year 9999 and a time before 1970 are refused with one line."""
     made = recorder(tmp_path)
-    from datetime import UTC, datetime
-
     for year in (1960, 9999):
         with pytest.raises(Trouble, match="impossible time"):
             made.record(found(), datetime(year, 12, 31, 23, 59, tzinfo=UTC))
