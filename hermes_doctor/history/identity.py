@@ -29,6 +29,11 @@ def identity_of(folder: Path) -> str:
     return f"b{st.st_ino}:{born}" if born else f"d{st.st_ino}:{st.st_dev}"
 
 
+def stored_path(path: Path) -> str:
+    """A path as the history keeps it; bytes that are not UTF-8 are written as in `\\xff`."""
+    return os.fsencode(path).decode(errors="backslashreplace")
+
+
 def identity_of_text(path: object) -> str:
     """The identity of a folder whose path was stored."""
     try:

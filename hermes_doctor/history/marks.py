@@ -29,7 +29,7 @@ def add_mark(
     now = to_text(at)
     if kind in JOINED:
         same = list(
-            table.rows_where("home = ? and kind = ?", [home, kind], order_by="id desc", limit=1)
+            table.rows_where("home = ? and kind = ?", [home, kind], order_by="at desc", limit=1)
         )
         if same and abs(at - from_text(same[0]["at"])) < HOUR:
             last = max(now, str(same[0]["until"] or now))

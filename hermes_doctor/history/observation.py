@@ -17,6 +17,16 @@ LONGEST_TITLE, LONGEST_SUBJECT = 160, 200
 Key = tuple[str, str]
 
 
+def stored_text(text: str, longest: int = LONGEST_TITLE) -> str:
+    """A text as the history keeps it: what cannot be printed or stored is replaced, long is cut."""
+    return clean(text)[:longest]
+
+
+def stored_key(code: str, subject: str) -> Key:
+    """The code and subject of a finding as the history keeps them."""
+    return stored_text(code), stored_text(subject, LONGEST_SUBJECT)
+
+
 class SeenFinding(NamedTuple):
     """A finding as the history keeps it."""
 
@@ -65,10 +75,8 @@ def observe(report: Report, at: datetime, codes: frozenset[str] | None = None) -
     """What the history keeps of a report; `codes` are those that were looked for."""
     findings: dict[Key, SeenFinding] = {}
     for one in sorted(report.findings, key=lambda finding: finding.severity.rank):
-        key = (one.code, clean(one.subject)[:LONGEST_SUBJECT])
-        findings.setdefault(
-            key, SeenFinding(one.severity, clean(one.title)[:LONGEST_TITLE], one.check)
-        )
+        seen = SeenFinding(one.severity, stored_text(one.title), stored_text(one.check))
+        findings.setdefault(stored_key(one.code, one.subject), seen)
     gateways = None
     if report.gateways is not None:
         gateways = tuple(
@@ -78,9 +86,9 @@ def observe(report: Report, at: datetime, codes: frozenset[str] | None = None) -
         at=moments.whole(at),
         condition=condition_of(report) if report.complete else None,
         findings=findings,
-        asked=frozenset(check.id for check in report.checks),
-        doubtful=frozenset(check.id for check in report.checks if is_doubtful(check)),
+        asked=frozenset(stored_text(check.id) for check in report.checks),
+        doubtful=frozenset(stored_text(check.id) for check in report.checks if is_doubtful(check)),
         codes=codes,
-        hermes=report.hermes_version,
+        hermes=stored_text(report.hermes_version) if report.hermes_version else None,
         gateways=gateways,
     )

@@ -17,12 +17,11 @@ from urllib.parse import quote
 from hermes_doctor.history import identity, place
 from hermes_doctor.history.layout import APPLICATION, readable, refuse_newer
 from hermes_doctor.history.moments import DAY, from_text, to_text
-from hermes_doctor.history.observation import LONGEST_SUBJECT, Key
+from hermes_doctor.history.observation import Key, stored_key
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
-from hermes_doctor.redaction import clean
 from hermes_doctor.system.privileges import as_owner_of
 
 _Row = TypeVar("_Row")
@@ -119,7 +118,7 @@ def _count(db: sqlite3.Connection, home: int, keys: Iterable[Key], now: int) -> 
         found = db.execute(
             "SELECT count(*), sum(ended IS NULL) FROM episodes WHERE home = ? AND code = ? "
             "AND subject = ? AND (ended IS NULL OR ended >= ?)",
-            (home, key[0], clean(key[1])[:LONGEST_SUBJECT], to_text(max(0, now - WEEK))),
+            (home, *stored_key(*key), to_text(max(0, now - WEEK))),
         ).fetchone()
         counted[key] = int(found[0]) + (not found[1])
     return counted
@@ -151,7 +150,7 @@ def opened(path: Path, wait: float) -> Iterator[sqlite3.Connection]:
 def _home_row(db: sqlite3.Connection, home: Home) -> Mapping[str, Any] | None:
     rows = [dict(row) for row in db.execute("SELECT * FROM homes")]
     found = identity.identity_of(home.path)
-    return identity.find_row(rows, str(home.path), found, identity.boot_id())
+    return identity.find_row(rows, identity.stored_path(home.path), found, identity.boot_id())
 
 
 def rows_of_home(

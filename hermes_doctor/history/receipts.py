@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from hermes_doctor.history import moments
-from hermes_doctor.history.observation import LONGEST_SUBJECT, Key
+from hermes_doctor.history.observation import Key, stored_key, stored_text
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook, Trouble
-from hermes_doctor.redaction import clean
 
 MOST = 50
 """Runs to read at one time; there are more only after a long time without a look."""
@@ -52,7 +51,9 @@ def ended_runs(home: Home, after: str) -> list[EndedRun]:
         except (Trouble, CouldNotLook, ValueError, OverflowError, OSError):
             continue
         items = tuple(
-            RepairedItem((one.code, clean(one.subject)[:LONGEST_SUBJECT]), one.fix, one.outcome)
+            RepairedItem(
+                stored_key(one.code, one.subject), stored_text(one.fix), stored_text(one.outcome)
+            )
             for one in journal.items
         )
         found.append(EndedRun(id, at, journal.kind, items))

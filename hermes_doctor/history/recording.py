@@ -52,16 +52,17 @@ def record(db: Database, home: Home, seen: Observation, known: Continuity, boot:
     place = seen.identity or identity.identity_of(home.path)
     if not place:
         return []  # the home is gone, so this cannot be assigned to one
-    row = identity.find_row(rows, str(home.path), place, boot)
+    path = identity.stored_path(home.path)
+    row = identity.find_row(rows, path, place, boot)
     if row is None:
         _first_record(db, home, seen, place, boot)
         return []
     home_id, last = int(row["id"]), from_text(row["last_seen"])
     notes: list[str] = []
     changed: dict[str, Any] = {"boot": boot, "identity": place}
-    if row["path"] != str(home.path) and identity.identity_of_text(row["path"]) != place:
-        add_mark(db, home_id, seen.at, "moved", f"{row['path']} → {home.path}")
-        changed["path"] = str(home.path)
+    if row["path"] != path and identity.identity_of_text(row["path"]) != place:
+        add_mark(db, home_id, seen.at, "moved", f"{row['path']} → {path}")
+        changed["path"] = path
     if seen.at < last - SLACK:
         notes.append(f"the clock was set back by {duration(last - seen.at)}; the history goes on")
         _set_back(db, home_id, seen.at)
@@ -92,7 +93,7 @@ def _first_record(db: Database, home: Home, seen: Observation, place: str, boot:
     gateway = seen.gateways[0] if seen.gateways else None
     made = db.table("homes").insert(
         {
-            "path": str(home.path),
+            "path": identity.stored_path(home.path),
             "identity": place,
             "boot": boot,
             "first_seen": now,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 from hermes_doctor.backup.vault import new_id
 from hermes_doctor.home import Home
 from hermes_doctor.records.journal import DONE, ItemRecord, Journal, Journals
-from tests.helpers.histories import after, found, recorder, rows
+from tests.helpers.histories import after, found, new_home, recorder, rows
 from tests.helpers.watch_parts import finding
 
 
@@ -117,3 +118,16 @@ def test_long_and_odd_texts(tmp_path: Path) -> None:
 
     first, _ = rows(made.file, "episodes")
     assert len(first["subject"]) == 200 and "\x1b" not in first["subject"]
+
+
+def test_bytes_that_are_not_utf_8(tmp_path: Path) -> None:
+    """In the path of the home and in a subject: they are replaced, and nothing is damaged."""
+    home = new_home(tmp_path / os.fsdecode(b"h\xffme"))
+    made = recorder(tmp_path, home=home)
+    odd = finding("A", subject=os.fsdecode(b"\xfe"))._replace(title="\ud800")
+    for minute in range(3):
+        assert made.attempt(found(odd, f"B{minute}"), after(minutes=minute)) == []
+
+    assert rows(made.file, "homes")[0]["path"].endswith(r"h\xffme")
+    assert rows(made.file, "episodes")[0]["subject"] == "\ufffd"
+    assert len(rows(made.file, "episodes")) == 4 and rows(made.file, "marks") == []
