@@ -26,7 +26,7 @@ _state = {
 _WRITING = (
     *(("hook", "install"), ("hook", "remove"), ("hook", "run"), ("update-guard",), ("watch",)),
     *(("backup", "push"), ("backup", "pull"), ("backup", "export"), ("backup", "schedule")),
-    ("demo",),
+    *(("demo",), ("history", "prune")),
 )
 """Commands that change files at any time and do not say what is done so far."""
 

@@ -6,7 +6,7 @@ spares the disk. A damaged file is set aside, and a new one is started.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -145,4 +145,4 @@ class Recorder:
 def record_once(home: Home, report: Report, codes: frozenset[str] | None) -> list[str]:
     """Record one report for `check --record`; return what to report, such as a failure."""
     recorder = Recorder(home, SINGLE, codes=codes, boot=boot_id(), single=True)
-    return recorder.attempt(report, report.started_at)
+    return recorder.attempt(report, datetime.now(UTC))  # a deep check may have begun long ago

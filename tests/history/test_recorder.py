@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,18 @@ def test_a_newer_history_is_reported_once(tmp_path: Path) -> None:
     assert later.attempt(found("B"), after(minutes=2)) == []
     later.flush()
     assert made.file.read_bytes() == before
+
+
+def test_a_check_that_took_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`check --record` of a deep check is recorded at its end, so no clock seems to go back."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    home, now = new_home(tmp_path / "home"), datetime.now(UTC)
+    watching = Recorder(home, 60.0)
+    assert watching.attempt(found(), now) == []
+    long_ago = found()._replace(started_at=now - timedelta(hours=1))
+
+    assert recorders.record_once(home, long_ago, None) == []
+    assert rows(watching.file, "marks") == []
 
 
 def test_not_inside_the_home(tmp_path: Path) -> None:
