@@ -11,7 +11,7 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import Report, Severity
 from hermes_doctor.redaction import clean
 
-LONGEST_TITLE, LONGEST_SUBJECT = 160, 200
+LONGEST_TITLE, LONGEST_SUBJECT = 120, 160
 """Characters that are kept, so that a year stays small."""
 
 Key = tuple[str, str]

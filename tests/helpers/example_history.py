@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from hermes_doctor.history import database, recording
+from hermes_doctor.history.moments import HOUR
 from hermes_doctor.history.observation import observe
 from hermes_doctor.history.recording import Continuity
 from hermes_doctor.home import Home
@@ -28,13 +29,15 @@ SCHEMA = Finding(
 
 def record(home: Path, file: Path, now: datetime) -> None:
     """Record 26 days until now: QQ three times, DNS six times, an update, three days of sleep."""
-    at = now - timedelta(days=26)
+    at, last = now - timedelta(days=26), None
     with database.transaction(file) as db:
         while at <= now:
             age = (now - at) / timedelta(hours=1)
-            if not 200 < age < 270:
-                report = _at(age, now)
-                recording.record(db, Home(home), observe(report, at), Continuity(960), "boot")
+            seen = observe(_at(age, now), at)
+            quiet = last is not None and not seen.differs(last) and seen.at - last.at < HOUR
+            if not 200 < age < 270 and not (quiet and at + STEP <= now):
+                recording.record(db, Home(home), seen, Continuity(HOUR), "boot")
+                last = seen
             at += STEP
 
 

@@ -117,7 +117,7 @@ def test_long_and_odd_texts(tmp_path: Path) -> None:
     made.record(found(odd, "B"), after(minutes=1))
 
     first, _ = rows(made.file, "episodes")
-    assert len(first["subject"]) == 200 and "\x1b" not in first["subject"]
+    assert len(first["subject"]) == 160 and "\x1b" not in first["subject"]
 
 
 def test_bytes_that_are_not_utf_8(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.history import database, moments, pruning, recording
-from hermes_doctor.history.observation import observe
+from hermes_doctor.history.observation import LONGEST_SUBJECT, LONGEST_TITLE, observe
 from hermes_doctor.history.recording import Continuity
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
@@ -249,21 +249,43 @@ def test_old_records_are_removed_once_a_day(tmp_path: Path) -> None:
     assert 395 <= len(kept) <= 402 and kept[0]["hour"] > "2026-11-1"
 
 
-def test_ten_days_of_rounds_stay_small(tmp_path: Path) -> None:
+def test_days_of_rounds_stay_small(tmp_path: Path) -> None:
     """A round each minute with a problem that never rests: less than 20 MB in a year."""
     home, file = new_home(tmp_path / "home"), tmp_path / "history.db"
     bad = [observe(found(finding("A", subject=f"s{n}")), after()) for n in range(3)]
     good = observe(found(), after())
     start = moments.whole(after())
     with database.transaction(file) as db:
-        for minute in range(0, 10 * 1440, 5):
+        for minute in range(0, 5 * 1440, 5):
             at = start + minute * 60
             seen = bad[minute // 5 % 3] if minute // 5 % 4 == 0 else good
             recording.record(db, home, seen._replace(at=at), Continuity(960), "one")
 
     size = file.stat().st_size
-    assert len(rows(file, "hours")) == 240
-    assert size / 10 * 365 < 20_000_000, size
+    assert len(rows(file, "hours")) == 120
+    assert size / 5 * 365 < 20_000_000, size
+
+
+def test_the_most_that_a_home_can_take(tmp_path: Path) -> None:
+    """All rows that are kept, with the longest texts, and one day more of each: below 20 MB."""
+    file, start = tmp_path / "history.db", 1_790_000_000
+    text = {"title": "t" * LONGEST_TITLE, "check": "some-check", "severity": "critical"}
+    with database.transaction(file) as db:
+        for name, most in pruning.MOST.items():
+            times = [moments.to_text(start + 600 * number) for number in range(most + 1440)]
+            rows = (
+                {"home": 1, "code": "A-LONG-CODE", "subject": f"{n:0{LONGEST_SUBJECT}}", **text}
+                | {"first_seen": at, "last_seen": at, "ended": at, "how": "repaired", "returns": 9}
+                if name == "episodes"
+                else {"home": 1, "at": at, "kind": "restart", "what": "x" * 40, "until": at}
+                for n, at in enumerate(times)
+            )
+            db.table(name).insert_all(rows)
+        hours = [moments.to_text(start + 3600 * number) for number in range(401 * 24)]
+        shares = {"working": 3000, "limited": 300, "silent": 300}
+        db.table("hours").insert_all({"home": 1, "hour": hour, **shares} for hour in hours)
+
+    assert 10_000_000 < file.stat().st_size < 20_000_000
 
 
 def test_the_most_that_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
