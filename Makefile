@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 WORKERS := -n 4 --dist worksteal --durations 20 --durations-min 1
 
-.PHONY: demo test test-all lint format signatures index bench screenshot codes clean
+.PHONY: demo test test-all lint format signatures index bench screenshot codes share clean
 
 demo: $(VENV)/installed
 	$(BIN)/hermes-doctor demo
@@ -59,6 +59,9 @@ screenshot: $(VENV)/dev
 
 codes: $(VENV)/dev
 	$(BIN)/python -m tools.list_codes
+
+share: $(VENV)/dev
+	$(BIN)/python -m tools.share
 
 $(VENV)/installed: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: apt install python3 python3-venv"; exit 1; }

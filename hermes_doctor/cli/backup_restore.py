@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from hermes_doctor.cli import backup_transfer, other_backups
+from hermes_doctor.cli.completions import complete_store
 from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption, YesOption
 
 EPILOG = """\b
@@ -34,7 +35,8 @@ def restore(
         typer.Argument(
             help="Restore only these files, folders, globs or stores (config, env, auth, history, "
             "sessions, kanban, cron, pairing, webhooks, channels, memories, skills, whatsapp, "
-            "weixin, matrix) instead of everything."
+            "weixin, matrix) instead of everything.",
+            autocompletion=complete_store,
         ),
     ] = None,
     identity: backup_transfer.IdentityOption = None,

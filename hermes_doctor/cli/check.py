@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from hermes_doctor.cli.check_run import run
+from hermes_doctor.cli.completions import complete_format, complete_severity
 from hermes_doctor.cli.options import (
     DeepOption,
     HomeOption,
@@ -60,6 +61,7 @@ def check(
             "--fail-on",
             help="Exit with 1 from this severity on: critical, error, warning or info. "
             "Add `,unknown` or `,crashed` to include such checks. [default: error]",
+            autocompletion=complete_severity,
         ),
     ] = None,
     plugins: PluginsOption = None,
@@ -74,6 +76,7 @@ def check(
         typer.Option(
             "--format",
             help="Print text, json, prometheus, nagios, junit or github. [default: text]",
+            autocompletion=complete_format,
         ),
     ] = None,
     output: Annotated[

@@ -60,7 +60,11 @@ Reference:
   settings         Show this tool's own settings and their origin.
   demo             Show check, fix and undo on a broken example home.
 """
-_PROGRAMS = {"hermes-doctor": "hermes-doctor", "__main__.py": "python -m hermes_doctor"}
+_PROGRAMS = {
+    "hermes-doctor": "hermes-doctor",
+    "hermes-gateway-doctor": "hermes-gateway-doctor",
+    "__main__.py": "python -m hermes_doctor",
+}
 """What typer calls this tool, by the name of the file that was started."""
 WIDE = 80
 

@@ -8,10 +8,13 @@ from typing import Annotated
 
 import typer
 
+from hermes_doctor.cli.completions import complete_selector
+
 HomeOption = Annotated[
     Path | None,
     typer.Option(
         "--home",
+        metavar="DIR",
         help="Use this Hermes home. Otherwise HERMES_HOME, config.toml, ~/.hermes and /opt/data "
         "are tried.",
     ),
@@ -27,19 +30,37 @@ NetworkOption = Annotated[
     typer.Option("--network", help="Also contact every platform and the model provider."),
 ]
 OnlyOption = Annotated[
-    list[str] | None, typer.Option("--only", help="Run only this code, check or group. Repeatable.")
+    list[str] | None,
+    typer.Option(
+        "--only",
+        help="Run only this code, check or group. Repeatable.",
+        autocompletion=complete_selector,
+    ),
 ]
 SkipOption = Annotated[
-    list[str] | None, typer.Option("--skip", help="Skip this code, check or group. Repeatable.")
+    list[str] | None,
+    typer.Option(
+        "--skip",
+        help="Skip this code, check or group. Repeatable.",
+        autocompletion=complete_selector,
+    ),
 ]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Answer yes to every question.")]
 PluginsOption = Annotated[
     list[Path] | None,
-    typer.Option("--plugins", help="Also load checks/ and fixes/ from this folder. Repeatable."),
+    typer.Option(
+        "--plugins",
+        metavar="DIR",
+        help="Also load checks/ and fixes/ from this folder. Repeatable.",
+    ),
 ]
 VaultOption = Annotated[
     Path | None,
-    typer.Option("--vault", help="Keep backups in this folder instead of HOME/backups/doctor."),
+    typer.Option(
+        "--vault",
+        metavar="DIR",
+        help="Keep backups in this folder instead of HOME/backups/doctor.",
+    ),
 ]
 
 

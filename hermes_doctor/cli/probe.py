@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from hermes_doctor.cli.completions import complete_question
 from hermes_doctor.cli.options import HomeOption
 
 EPILOG = """\b
@@ -28,7 +29,12 @@ Exit codes:
 
 
 def probe(
-    question: Annotated[str, typer.Argument(metavar="live|ready|started", help="What to ask.")],
+    question: Annotated[
+        str,
+        typer.Argument(
+            metavar="live|ready|started", help="What to ask.", autocompletion=complete_question
+        ),
+    ],
     home: HomeOption = None,
 ) -> int:
     """Tell Docker, Kubernetes or systemd how the gateway is."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hermes_doctor.cli.completions import complete_protocol
 from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption, YesOption
 
 if TYPE_CHECKING:
@@ -62,7 +63,9 @@ def switch_provider(
     api_mode: Annotated[
         str | None,
         typer.Option(
-            "--api-mode", help="Use this protocol instead of the one that Hermes guesses."
+            "--api-mode",
+            help="Use this protocol instead of the one that Hermes guesses.",
+            autocompletion=complete_protocol,
         ),
     ] = None,
     ask_key: Annotated[

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from hermes_doctor.cli.completions import complete_severity
 from hermes_doctor.cli.options import (
     HomeOption,
     OnlyOption,
@@ -94,6 +95,7 @@ NotifyOnOption = Annotated[
     typer.Option(
         "--notify-on",
         help="Notify from this severity on: critical, error, warning, info. [default: error]",
+        autocompletion=complete_severity,
     ),
 ]
 CommandOption = Annotated[
@@ -126,6 +128,7 @@ FailOnOption = Annotated[
         "--fail-on",
         help="From this severity on, exit with 1 (with --once) and use --heartbeat-fail. "
         "[default: error]",
+        autocompletion=complete_severity,
     ),
 ]
 MetricsOption = Annotated[

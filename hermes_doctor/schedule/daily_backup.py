@@ -232,7 +232,9 @@ def prepare(
     from hermes_doctor.gateway.manager_commands import owner_of
     from hermes_doctor.planning.install_service import refuse_temporary_home
     from hermes_doctor.system.accounts import refuse_untrusted
+    from hermes_doctor.system.own_environment import refuse_cached
 
+    refuse_cached()
     refuse_temporary_home(home.path)
     if not retention:
         raise Trouble("At least one of --daily, --weekly and --monthly must be more than 0.")

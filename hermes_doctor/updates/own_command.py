@@ -29,6 +29,9 @@ def files() -> tuple[Path, Path]:
 
 def refuse_uncallable() -> None:
     """Raise Trouble if this tool cannot be called later."""
+    from hermes_doctor.system.own_environment import refuse_cached
+
+    refuse_cached()
     program, code = files()
     if not os.access(program, os.X_OK) or not code.is_file():
         raise Trouble(

@@ -42,7 +42,9 @@ def prepare(
 ) -> tuple[JobManager, Job]:
     """Choose the manager and build the job from the options."""
     from hermes_doctor.planning.install_service import refuse_temporary_home
+    from hermes_doctor.system.own_environment import refuse_cached
 
+    refuse_cached()
     refuse_temporary_home(home.path)
     assembly.validate(chosen, home, plugins)
     manager = choose(home, system=system, cron=cron)

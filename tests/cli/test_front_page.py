@@ -9,7 +9,11 @@ from hermes_doctor.cli import front_page
 from hermes_doctor.cli.commands import app
 from tests.helpers import support
 
-FILES = {"hermes-doctor": "hermes-doctor", "__main__.py": "python -m hermes_doctor"}
+FILES = {
+    "hermes-doctor": "hermes-doctor",
+    "hermes-gateway-doctor": "hermes-gateway-doctor",
+    "__main__.py": "python -m hermes_doctor",
+}
 
 
 def typers(word: str, program: str) -> str:

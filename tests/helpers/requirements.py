@@ -14,8 +14,11 @@ PACKAGES = {
     "dbus-daemon": "dbus",
     "docker": "docker.io",
     "dockerd": "docker.io",
+    "fish": "fish",
     "git": "git",
     "ip": "iproute2",
+    "man": "man-db",
+    "mandoc": "mandoc",
     "nagios4": "nagios4-core",
     "negate": "monitoring-plugins-common",
     "prometheus-node-exporter": "prometheus-node-exporter",
@@ -28,6 +31,7 @@ PACKAGES = {
     "strace": "strace",
     "systemctl": "systemd",
     "systemd-analyze": "systemd",
+    "zsh": "zsh",
 }
 """The Debian package of each program."""
 

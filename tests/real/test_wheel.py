@@ -14,6 +14,7 @@ import pytest
 
 from tests.conftest import once
 from tests.helpers import requirements, support
+from tools.share import __main__ as share
 
 pytestmark = pytest.mark.real
 TREE = Path(__file__).parents[2]
@@ -90,13 +91,17 @@ def hostile(tmp_path: Path) -> Path:
 
 
 def test_what_is_in_it(wheel: Path) -> None:
-    """Nothing but the package and its dist-info at the top; checks, fixes and pages inside."""
+    """At the top the package, its dist-info and files for share/; checks and fixes inside."""
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     inside = {f"hermes_doctor/{path.relative_to(TREE)}" for path in sources()}
 
     tops = {name.split("/")[0] for name in names}
-    assert tops == {"hermes_doctor", f"{wheel.name.split('-py3')[0]}.dist-info"}
+    start = wheel.name.split("-py3")[0]
+    assert tops == {"hermes_doctor", f"{start}.dist-info", f"{start}.data"}
+    shared = {path for path in names if path.startswith(f"{start}.data/")}
+    alerts = "hermes-doctor/prometheus-alerts.yml"
+    assert shared == {f"{start}.data/data/share/{name}" for name in (*share.files(), alerts)}
     assert inside <= set(names)
     assert [name for name in names if "__pycache__" in name] == []
 
@@ -119,13 +124,16 @@ def test_installed(version: str, wheel: Path, hostile: Path, home: Path, tmp_pat
     run(*pip, "install", "--quiet", wheel, cwd=tmp_path)
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LANG": "C.UTF-8"}
 
-    def doctor(*args: str | Path) -> str:
-        said = run(place / "bin" / "hermes-doctor", *args, cwd=hostile, env=env)
+    def doctor(*args: str | Path, name: str = "hermes-doctor") -> str:
+        said = run(place / "bin" / name, *args, cwd=hostile, env=env)
         assert "HOSTILE" not in said
         return said
 
     assert doctor("--version").startswith("hermes-doctor ")
     assert '"findings": []' in doctor("check", "--json", "--home", home)
+    second = "hermes-gateway-doctor"
+    assert '"findings": []' in doctor("check", "--json", "--home", home, name=second)
+    assert doctor("undo", "--help", name=second).startswith(f"Usage: {second} undo")
     assert "CFG-YAML" in doctor("explain", "CFG-YAML")
     listed = doctor("list")
     assert [code for code in codes() if code not in listed] == []
@@ -138,7 +146,7 @@ def test_installed(version: str, wheel: Path, hostile: Path, home: Path, tmp_pat
     assert ours == []
     (info,) = packages.glob("hermes_gateway_doctor-*.dist-info")
     recorded = {line.split("/")[0] for line in (info / "RECORD").read_text().splitlines()}
-    assert recorded == {"hermes_doctor", info.name, ".."}  # beside them: bin/hermes-doctor
+    assert recorded == {"hermes_doctor", info.name, ".."}  # beside them: bin/ and share/
 
 
 def codes() -> list[str]:

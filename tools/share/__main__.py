@@ -1,0 +1,44 @@
+"""Write the man page and the completions of shells into share/: `make share`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tools.share import bash_completion, command_tree, fish_completion, man_page, zsh_completion
+
+SHARE = Path(__file__).parents[2] / "share"
+_BASH_OTHER = """\
+# Completion of {other} for bash. Written by `make share`; do not edit.
+. "${{BASH_SOURCE[0]%/*}}/{name}"
+"""
+
+
+def files() -> dict[str, str]:
+    """Return each file below share/ with its text."""
+    tree = command_tree.read()
+    name, *others = command_tree.NAMES
+    bash, fish = "bash-completion/completions", "fish/vendor_completions.d"
+    made = {
+        f"man/man1/{name}.1": man_page.page(tree),
+        f"{bash}/{name}": bash_completion.script(tree),
+        f"zsh/site-functions/_{name}": zsh_completion.script(tree),
+        f"{fish}/{name}.fish": fish_completion.script(tree),
+    }
+    for other in others:
+        made[f"man/man1/{other}.1"] = man_page.other()
+        made[f"{bash}/{other}"] = _BASH_OTHER.format(other=other, name=name)
+        made[f"{fish}/{other}.fish"] = fish_completion.other(other)
+    return made
+
+
+def main() -> None:
+    """Write the files."""
+    for name, text in files().items():
+        path = SHARE / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    print(f"wrote {len(files())} files in {SHARE.name}/")
+
+
+if __name__ == "__main__":
+    main()

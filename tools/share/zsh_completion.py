@@ -1,0 +1,118 @@
+"""Writes the completion for zsh: a function with `_arguments` for each command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tools.share.command_tree import FILE, FOLDER, NAMES, Command, Option, Value
+from tools.share.word_lists import WordLists
+
+_HEAD = """\
+#compdef {names}
+# Completion of hermes-doctor for zsh. Written by `make share`; do not edit.
+"""
+_FUNCTION = """
+{name}() {{
+  _arguments -s \\
+{specs}
+}}
+"""
+_GROUP = """
+{name}() {{
+  local curcontext="$curcontext" context state state_descr line
+  local -i ret=1
+  typeset -A opt_args
+  local -a commands=(
+{commands}
+  )
+  _arguments -C -s \\
+{specs} \\
+    '1: :->command' \\
+    '*:: :->rest' && ret=0
+  case $state in
+    command) _describe -t commands command commands && ret=0 ;;
+    rest)
+      curcontext="${{curcontext%:*}}-$line[1]:"
+      case $line[1] in
+{cases}
+      esac
+      ;;
+  esac
+  return ret
+}}
+"""
+
+
+def script(tree: Command) -> str:
+    """Return the completion for all names of the program."""
+    lists = WordLists(tree)
+    parts = [_HEAD.format(names=" ".join(NAMES))]
+    for name, words in lists.named.items():
+        parts.append(
+            f"\n_hermes_doctor_{name}() {{\n"
+            f"  local -a found=({' '.join(words)})\n  compadd -a found\n}}\n"
+        )
+    parts += [_function(one, lists) for one in [*tree.walk()][::-1]]
+    return "".join([*parts, '\n_hermes_doctor "$@"\n'])
+
+
+def _function(command: Command, lists: WordLists) -> str:
+    specs = [spec for one in command.options for spec in _option(one, lists)]
+    if command.commands:
+        return _GROUP.format(
+            name=_name(command),
+            commands="\n".join(
+                f"    {_quoted(f'{one.path[-1]}:{_colons(one.summary)}')}"
+                for one in command.commands
+            ),
+            specs=_joined(specs),
+            cases="\n".join(
+                f"        {one.path[-1]}) {_name(one)} && ret=0 ;;" for one in command.commands
+            ),
+        )
+    for number, argument in enumerate(command.arguments, 1):
+        place = "*" if argument.repeatable else str(number)
+        name = argument.value.name.lower().replace("|", " or ")
+        specs.append(_quoted(f"{place}:{name}:{_action(argument.value, lists)}"))
+    if command.runs_others:
+        specs.append(_quoted("*::command:_normal"))
+    return _FUNCTION.format(name=_name(command), specs=_joined(specs))
+
+
+def _option(option: Option, lists: WordLists) -> Iterator[str]:
+    others = "" if option.repeatable else f"({' '.join(option.names)})"
+    many = "*" if option.repeatable else ""
+    text = option.summary.replace("[", "(").replace("]", ")")
+    for name in option.names:
+        equals, value = "", ""
+        if option.value is not None:
+            equals = "=" if name.startswith("--") else "+"
+            value = f":{option.value.name.lower()}:{_action(option.value, lists)}"
+        yield _quoted(f"{others}{many}{name}{equals}[{text}]{value}")
+
+
+def _action(value: Value, lists: WordLists) -> str:
+    if value.kind == FOLDER:
+        return "_files -/"
+    if value.kind == FILE:
+        return "_files"
+    name = lists.name_of(value.words)
+    if name is not None:
+        return f"_hermes_doctor_{name}"
+    return f"({' '.join(value.words)})" if value.words else " "
+
+
+def _name(command: Command) -> str:
+    return "_".join(("_hermes_doctor", *command.path)).replace("-", "_")
+
+
+def _joined(specs: list[str]) -> str:
+    return " \\\n".join(f"    {one}" for one in specs)
+
+
+def _colons(text: str) -> str:
+    return text.replace(":", "\\:")
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
