@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 WORKERS := -n 4 --dist worksteal --durations 20 --durations-min 1
 
-.PHONY: demo test test-all lint format signatures index bench screenshot codes share clean
+.PHONY: demo test test-all lint format signatures index bench screenshot codes share release clean
 
 demo: $(VENV)/installed
 	$(BIN)/hermes-doctor demo
@@ -16,7 +16,7 @@ test: $(VENV)/compiled
 
 # Also the tests that need several releases of Hermes, systemd, Docker, restic or age, and every case
 # of those of which `make test` tries a sample.
-test-all: $(VENV)/compiled
+test-all: $(VENV)/compiled $(VENV)/release
 	$(BIN)/python -m pytest $(WORKERS) --all
 
 # Two processes compile a part of the tests each; otherwise each of the four workers compiles all of
@@ -60,6 +60,10 @@ screenshot: $(VENV)/dev
 codes: $(VENV)/dev
 	$(BIN)/python -m tools.list_codes
 
+# Builds the last commit into dist/, twice, with a bill of materials and checksums.
+release: $(VENV)/release
+	@$(BIN)/python -m tools.release
+
 share: $(VENV)/dev
 	$(BIN)/python -m tools.share
 
@@ -73,6 +77,10 @@ $(VENV)/installed: pyproject.toml
 
 $(VENV)/tests: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet --group test
+	@touch $@
+
+$(VENV)/release: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --group release
 	@touch $@
 
 $(VENV)/dev: $(VENV)/tests

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import zipfile
@@ -13,32 +12,13 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import once
-from tests.helpers import requirements, support
+from tests.helpers import support
+from tests.helpers.pythons import every_python, interpreter, run
 from tools.share import __main__ as share
 
 pytestmark = pytest.mark.real
 TREE = Path(__file__).parents[2]
-OWN = f"{sys.version_info[0]}.{sys.version_info[1]}"
-PYTHONS = [
-    pytest.param(version, marks=[] if version == OWN else pytest.mark.wide)
-    for version in ("3.11", "3.12", "3.13")
-]
 HOSTILE = "import os\nos.write(2, b'HOSTILE')\nraise SystemExit('HOSTILE')\n"
-
-
-def run(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> str:
-    """Run a command that must succeed; what it printed on both ends."""
-    done = subprocess.run(
-        [str(part) for part in command],
-        cwd=cwd,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, f"{command}: {done.stdout[-2000:]}{done.stderr[-2000:]}"
-    return done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -56,27 +36,6 @@ def _build(target: Path) -> None:
         shutil.copytree(TREE, copy, ignore=left)
         options = ["--no-deps", "--no-build-isolation", "--quiet", "--wheel-dir"]
         run(sys.executable, "-m", "pip", "wheel", ".", *options, target, cwd=copy)
-
-
-def interpreter(version: str) -> Path | None:
-    """A Python of that version: this one, one of pyenv's, or one on the PATH."""
-    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
-    found = [Path(sys.base_prefix) / "bin" / f"python{version}"]
-    found += sorted((pyenv / "versions").glob(f"{version}.*/bin/python{version}"))
-    on_path = shutil.which(f"python{version}")
-    found += [Path(on_path)] if on_path else []
-    for path in found:
-        try:
-            told = subprocess.run(
-                [path, "-c", "import sys, venv; print('%d.%d' % sys.version_info[:2])"],
-                capture_output=True,
-                text=True,
-            )
-        except OSError:
-            continue
-        if told.stdout.strip() == version:
-            return path
-    return None
 
 
 @pytest.fixture
@@ -112,12 +71,10 @@ def sources() -> list[Path]:
     return [path for pattern in patterns for path in TREE.glob(pattern)]
 
 
-@pytest.mark.parametrize("version", PYTHONS)
+@every_python
 def test_installed(version: str, wheel: Path, hostile: Path, home: Path, tmp_path: Path) -> None:
     """Installed by pip on this Python, every command works from a hostile folder."""
     python = interpreter(version)
-    if python is None:
-        requirements.missing(f"Python {version} is not installed")
     place = tmp_path / "venv"
     run(python, "-m", "venv", "--without-pip", place, cwd=tmp_path)
     pip = (sys.executable, "-m", "pip", "--python", place / "bin" / "python")
