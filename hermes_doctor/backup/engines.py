@@ -176,7 +176,7 @@ class Restic:
             raise Trouble(
                 text("The repository has no backup {id!r}.", id=id)
                 if id
-                else "The repository is empty. Send a backup first: hermes-doctor backup send"
+                else "The repository is empty. Send a backup first: hermes-doctor backup push"
             )
         real, name, _ = known[-1]
         with ExitStack() as stack:

@@ -20,6 +20,16 @@ from rich.progress import (
 from rich.text import Text
 
 
+def _progress(*columns: ProgressColumn) -> Progress:
+    """A bar on stderr that is erased at its end.
+
+    It leaves `sys.stdout` alone: a bar that starts while a check runs would find stderr there and
+    put that back at its end, so that `check > FILE` would write nothing into the file.
+    """
+    console = Console(stderr=True)
+    return Progress(*columns, console=console, transient=True, redirect_stdout=False)
+
+
 class _Now(ProgressColumn):
     """A column that shows the current work: the text of `get_text`, else the last finished name."""
 
@@ -38,7 +48,7 @@ def count_bar(
 ) -> Iterator[Callable[[str], None]]:
     """Show a bar that advances by one for each name that it gets, with the text of `get_text`."""
     columns = (TextColumn("{task.description}"), BarColumn(), _Now(get_text))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with _progress(*columns) as bar:
         task = bar.add_task(label, total=total, now="")
         yield lambda name: bar.update(task, advance=1, now=name)
 
@@ -52,7 +62,7 @@ def byte_bar(label: str, total: int) -> Iterator[Callable[[int], None]]:
         DownloadColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with _progress(*columns) as bar:
         task = bar.add_task(label, total=total)
         yield lambda count: bar.update(task, advance=count)
 
@@ -66,7 +76,7 @@ def two_phase_bar(
     If a message does not say how much is done, the bar only shows that the work goes on.
     """
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with _progress(*columns) as bar:
         task = bar.add_task(label, total=total)
 
         def hear(what: str, share: float | None) -> None:
@@ -81,7 +91,7 @@ def two_phase_bar(
 def delayed_bar(seconds: float) -> Iterator[Callable[[str, float | None], None]]:
     """Show a bar with progress messages, but only if the work takes longer than `seconds`."""
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar = _progress(*columns)
     task = bar.add_task("", total=None)
     start = threading.Timer(seconds, bar.start)
     start.daemon = True
@@ -103,7 +113,7 @@ def message_bar() -> Iterator[Callable[[str, float | None], None]]:
     Until then another program may ask for a password on the same terminal.
     """
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar = _progress(*columns)
 
     def hear(what: str, share: float | None) -> None:
         if not bar.tasks:

@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from tests.helpers import damage, support
+from tests.helpers import damage, support, terminal_screen
 
 COMMAND = (
     "import sys; sys.argv[0] = 'hermes-doctor'; from hermes_doctor.cli.main import main; main()"
@@ -806,6 +806,19 @@ def test_names_that_are_no_text(home: Path) -> None:
     assert done.code == 1, done.err
     assert "DB-NOTADB" in done.out
     assert support.check(home).codes == ["DB-NOTADB"]
+
+
+@pytest.mark.parametrize("command", ["check", "fix"])
+def test_a_slow_command_into_a_file(sick: Path, command: str, tmp_path: Path) -> None:
+    """The bar is on the terminal and erased at the end, and the report is in the file."""
+    slow = "from hermes_doctor.cli import progress_bars; progress_bars.patience = lambda: 0.01; "
+    words = shlex.join([sys.executable, "-P", "-c", slow + COMMAND, command, "--home", str(sick)])
+    line = f"{words} > {tmp_path}/report"
+
+    raw = terminal_screen.last_screen(["bash", "-c", line], environ(), tmp_path)
+
+    assert raw.strip() == ""
+    assert "ENV-BOM" in (tmp_path / "report").read_text()
 
 
 # -- completion, demo, imports ------------------------------------------------------------------

@@ -34,7 +34,52 @@ _CODE = re.compile(r"^(.*\S)  +([A-Z0-9]+(?:-[A-Z0-9]+)+)$")
 def screen(
     command: Sequence[str | Path], env: Mapping[str, str], cwd: Path, timeout: float = 120
 ) -> str:
-    """Return what a command shows in a terminal, without colours."""
+    """Return what a command shows in a terminal, without colours.
+
+    Without stderr: a slow machine may show a line of progress there or not.
+    """
+    shown = _shown(command, env, cwd, timeout, errors=False)
+    plain = re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", shown)
+    return "".join(f"{line.rstrip()}\n" for line in plain.decode().splitlines())
+
+
+def last_screen(
+    command: Sequence[str | Path], env: Mapping[str, str], cwd: Path, timeout: float = 120
+) -> str:
+    """Return what is left in a terminal when a command has ended, however many rows that needs.
+
+    Lines of progress are gone by then, because they are replaced or erased.
+    """
+    rows, row, column = [""], 0, 0
+    text = _shown(command, env, cwd, timeout, errors=True).decode()
+    for sequence, number, final, char in _TOKEN.findall(text):
+        if char == "\r":
+            column = 0
+        elif char == "\n":
+            row += 1
+            rows += [""] * (row - len(rows) + 1)
+        elif final == "A":
+            row = max(0, row - int(number or 1))
+        elif final == "K":
+            rows[row] = "" if number == "2" else rows[row][:column]
+        elif not sequence:
+            line = rows[row].ljust(column)
+            rows[row] = line[:column] + char + line[column + 1 :]
+            column += 1
+    return "".join(f"{line.rstrip()}\n" for line in rows).rstrip("\n") + "\n"
+
+
+_TOKEN = re.compile(r"(\x1b\[[?;\d]*?(\d*)([A-Za-z]))|([^\x1b])", re.DOTALL)
+
+
+def _shown(
+    command: Sequence[str | Path],
+    env: Mapping[str, str],
+    cwd: Path,
+    timeout: float,
+    *,
+    errors: bool,
+) -> bytes:
     master, slave = os.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     process = subprocess.Popen(
@@ -43,7 +88,7 @@ def screen(
         cwd=cwd,
         stdin=slave,
         stdout=slave,
-        stderr=subprocess.DEVNULL,  # a line of progress that a slow machine may show or not
+        stderr=slave if errors else subprocess.DEVNULL,
     )
     os.close(slave)
     try:
@@ -55,7 +100,7 @@ def screen(
         process.wait()
 
 
-def _read(master: int, process: subprocess.Popen[bytes], timeout: float) -> str:
+def _read(master: int, process: subprocess.Popen[bytes], timeout: float) -> bytes:
     limit = time.monotonic() + timeout
     shown = b""
     while True:
@@ -71,8 +116,7 @@ def _read(master: int, process: subprocess.Popen[bytes], timeout: float) -> str:
         elif process.poll() is not None:
             break
         assert time.monotonic() < limit, f"no end after {timeout} s: {shown.decode()}"
-    plain = re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", shown)
-    return "".join(f"{line.rstrip()}\n" for line in plain.decode().splitlines())
+    return shown
 
 
 def steady(shown: str, *more: tuple[str, str]) -> str:
