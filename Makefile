@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 WORKERS := -n 4 --dist worksteal --durations 20 --durations-min 1
 
-.PHONY: demo test test-all lint format signatures index bench screenshot codes share release clean
+.PHONY: demo test test-all lint format signatures index bench screenshot codes examples share release clean
 
 demo: $(VENV)/installed
 	$(BIN)/hermes-doctor demo
@@ -63,6 +63,10 @@ codes: $(VENV)/dev
 # Builds the last commit into dist/, twice, with a bill of materials and checksums.
 release: $(VENV)/release
 	@$(BIN)/python -m tools.release
+
+# Runs the examples of docs/ and writes what they print.
+examples: $(VENV)/dev
+	$(BIN)/python -m tools.examples
 
 share: $(VENV)/dev
 	$(BIN)/python -m tools.share

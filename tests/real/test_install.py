@@ -16,6 +16,7 @@ from tests.conftest import once
 from tests.helpers import package_index, support
 from tests.helpers.pythons import VERSIONS, interpreter, run
 from tests.real.test_wheel import wheel
+from tools.share import __main__ as share
 
 __all__ = ["wheel"]
 pytestmark = [pytest.mark.real, pytest.mark.wide]
@@ -108,14 +109,13 @@ def user(tmp_path: Path, index: str) -> User:
 
 @every_python
 def test_pipx(version: str, user: User) -> None:
-    """With pipx, which also links the man page."""
+    """With pipx, which also links the man page and the completions."""
     python = interpreter(version)
     before = user.files()
 
     user.run(*PIPX, "install", "--python", python, PACKAGE)
     user.try_it()
-    for name in NAMES:
-        assert (user.home / ".local/share/man/man1" / f"{name}.1").is_file()
+    assert [one for one in share.files() if not (user.home / ".local/share" / one).is_file()] == []
     if shutil.which("man"):
         assert user.run("man", "--where", NAMES[0]).startswith(f"{user.home}/.local/")
     user.run(*PIPX, "uninstall", PACKAGE)
