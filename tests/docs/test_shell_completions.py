@@ -71,7 +71,7 @@ def test_every_command_and_option(shell: Shell, name: str, folder: Path) -> None
 def test_values(shell: Shell, folder: Path) -> None:
     """Words of a choice, codes, folders and files, as the option takes them."""
     files, folders = {"seen", "some folder", "sums.txt"}, {"seen", "some folder"}
-    wanted = {
+    wanted: dict[str, set[str]] = {
         "check --format ": {*FORMATS},
         "check --format j": {"json", "junit"},
         "check --home x --json --format n": {"nagios"},
@@ -86,6 +86,9 @@ def test_values(shell: Shell, folder: Path) -> None:
         "switch-provider new --api-mode a": {"anthropic_messages"},
         "backup schedule ": {"install", "status", "remove"},
         "watch --interval 5m ": {"install", "status", "remove"},
+        "update-guard --home x -- unam": {"uname"},
+        "update-guard -- cat su": {"sums.txt"},
+        "check -- s": set(),
         "check --home s": folders,
         "check --output s": files,
     }

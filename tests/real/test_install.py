@@ -80,8 +80,18 @@ class User:
             told = self.run(program, "demo")
             assert told.count("✓") >= 4
             assert "✗ check" not in told
-        assert support.tree(self.home / ".hermes") == before
+            assert support.tree(self.home / ".hermes") == before
         assert os.listdir(self.env["TMPDIR"]) == []
+
+    def install_a_hook(self) -> None:
+        """Install and remove what calls this environment later; it is not in a cache."""
+        program = self.home / ".local" / "bin" / NAMES[1]
+        before = support.contents(self.home / ".hermes")
+        self.run(program, "hook", "install")
+        launcher = self.home / ".local/share/hermes-doctor/bin/hermes"
+        assert "-m hermes_doctor update-guard" in launcher.read_text()
+        self.run(program, "hook", "remove")
+        assert support.contents(self.home / ".hermes") == before
 
 
 @pytest.fixture
@@ -118,6 +128,8 @@ def test_pipx(version: str, user: User) -> None:
     assert [one for one in share.files() if not (user.home / ".local/share" / one).is_file()] == []
     if shutil.which("man"):
         assert user.run("man", "--where", NAMES[0]).startswith(f"{user.home}/.local/")
+        assert "hermes-doctor check" in user.run("man", "--pager=cat", NAMES[1])
+    user.install_a_hook()
     user.run(*PIPX, "uninstall", PACKAGE)
 
     assert user.files() == before
@@ -134,6 +146,7 @@ def test_uv(version: str, user: User) -> None:
     user.try_it()
     [environment] = user.home.glob(f".local/share/uv/tools/{PACKAGE}")
     assert (environment / "share" / "hermes-doctor" / "prometheus-alerts.yml").is_file()
+    user.install_a_hook()
     user.run(*UV, "tool", "uninstall", PACKAGE)
 
     assert user.files() == before

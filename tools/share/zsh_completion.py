@@ -13,7 +13,7 @@ _HEAD = """\
 """
 _FUNCTION = """
 {name}() {{
-  _arguments -s \\
+  _arguments -s -S \\
 {specs}
 }}
 """
@@ -22,7 +22,7 @@ _GROUP = """
   local curcontext="$curcontext" context state state_descr line
   local -i ret=1
   typeset -A opt_args
-  local -a commands=(
+  local -a below=(
 {commands}
   )
   _arguments -C -s \\
@@ -30,7 +30,7 @@ _GROUP = """
     '1: :->command' \\
     '*:: :->rest' && ret=0
   case $state in
-    command) _describe -t commands command commands && ret=0 ;;
+    command) _describe -t commands command below && ret=0 ;;
     rest)
       curcontext="${{curcontext%:*}}-$line[1]:"
       case $line[1] in
@@ -75,7 +75,7 @@ def _function(command: Command, lists: WordLists) -> str:
         name = argument.value.name.lower().replace("|", " or ")
         specs.append(_quoted(f"{place}:{name}:{_action(argument.value, lists)}"))
     if command.runs_others:
-        specs.append(_quoted("*::command:_normal"))
+        specs += [_quoted("(-)1:command: _command_names -e"), _quoted("*::argument:_normal")]
     return _FUNCTION.format(name=_name(command), specs=_joined(specs))
 
 
