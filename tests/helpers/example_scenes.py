@@ -121,8 +121,13 @@ def _healthy(made: Machine, _: contextlib.ExitStack) -> None:
     support.healthy(made.home)
 
 
+def _damaged(made: Machine, _: contextlib.ExitStack) -> None:
+    """The same home, with a message history whose first bytes were overwritten."""
+    support.clobber(support.healthy(made.home) / "state.db")
+
+
 def _running(made: Machine, stack: contextlib.ExitStack) -> None:
-    """The same home, with a gateway."""
+    """A home without any problem, with a gateway."""
     support.healthy(made.home)
     stack.enter_context(fake_gateway.gateway(made.home))
 
@@ -161,6 +166,7 @@ SCENES: dict[str, Callable[[Machine, contextlib.ExitStack], None]] = {
     "broken": _broken,
     "repaired": _repaired,
     "healthy": _healthy,
+    "damaged": _damaged,
     "running": _running,
     "checkout": _checkout,
     "package": _package,
