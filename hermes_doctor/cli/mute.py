@@ -97,6 +97,7 @@ def mute(
     from hermes_doctor.preferences import mute_store, mutes, places
     from hermes_doctor.redaction import clean
     from hermes_doctor.schedule.durations import parse_seconds
+    from hermes_doctor.terminal.lines import tilde
 
     seconds = None if time is None else parse_seconds(time, "--for", least=60.0, most=LONGEST)
     where, found = homes.find(home), shared_options.load_plugins(plugins)
@@ -126,7 +127,7 @@ def mute(
         critical = "{name} is critical. Say for how long to mute it, such as --for 2h."
         raise Trouble(text(critical, name=made.name))
     path = mute_store.add(made)
-    typer.echo(clean(f"Muted {made.name} {_end_of(made)}. Stored in {path}."))
+    typer.echo(clean(f"Muted {made.name} {_end_of(made)}. Stored in {tilde(path)}."))
     if not meant and made.worst is not Severity.CRITICAL:
         typer.echo("If it is critical when it appears, it is not muted.")
     typer.echo(f"It ends when the problem {_ends(sticky)} or gains a subject.")

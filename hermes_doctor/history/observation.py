@@ -65,6 +65,28 @@ class Observation(NamedTuple):
         """Whether anything but the time differs."""
         return self._replace(at=0) != other._replace(at=0)
 
+    def digest(self) -> str:
+        """A text that is equal for observations that differ only in their time.
+
+        The start of a process is derived from the clock and varies by a second, so it is rounded.
+        """
+        import hashlib
+        import json
+
+        said = (
+            self.condition,
+            sorted((*key, *one) for key, one in self.findings.items()),
+            sorted(self.asked),
+            sorted(self.doubtful),
+            sorted(self.codes or ()),
+            self.hermes,
+            None
+            if self.gateways is None
+            else [(one.pid, one.started // 600) for one in self.gateways],
+            self.identity,
+        )
+        return hashlib.sha256(json.dumps(said).encode()).hexdigest()
+
     def may_end(self, code: str, check: str) -> bool:
         """Whether a finding that is missing here is gone."""
         looked = self.codes is None or code in self.codes

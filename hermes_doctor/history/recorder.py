@@ -16,6 +16,7 @@ from hermes_doctor.history.identity import boot_id, identity_of
 from hermes_doctor.history.layout import NewerHistory
 from hermes_doctor.history.observation import Observation, observe
 from hermes_doctor.home import Home
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import Report, Trouble
 
@@ -24,8 +25,21 @@ if TYPE_CHECKING:
 
 EVERY = 300
 """Seconds after which a round without a change is written."""
+EVERY_SINGLE = 3600
+"""The same for single rounds, which would have to load sqlite-utils each time (0.1 s)."""
 SINGLE = 300.0
 """The usual seconds between single checks, those of cron."""
+
+
+class SingleRounds(NamedTuple):
+    """What the single rounds of a watch, each a process of its own, have seen."""
+
+    digest: str
+    """Of the observation in the file, which all rounds since then have repeated."""
+    written: int
+    """When it was written."""
+    seen: int
+    """When it was last seen."""
 
 
 class Recorder:
@@ -48,6 +62,9 @@ class Recorder:
         """The last observation in the file, if this process has watched without a gap since."""
         self._waiting: Observation | None = None
         """A later one that only says that nothing has changed."""
+        self.rounds: SingleRounds | None = None
+        """Kept with the state of the watch, so that the next single round can continue."""
+        self._since: int | None = None
         self._gap = False
         self._verified = False
         self._off = False
@@ -55,7 +72,7 @@ class Recorder:
     def note_gap(self) -> None:
         """The machine slept, its clock was set, or the home could not be examined."""
         self.flush()
-        self._written, self._gap = None, True
+        self._written, self.rounds, self._gap = None, None, True
 
     def attempt(self, report: Report | None, at: datetime) -> list[str]:
         """Record a round, None for one without a report; an error is only reported."""
@@ -78,11 +95,30 @@ class Recorder:
         if self._off:
             return []
         seen = observe(report, at, self.codes)._replace(identity=identity_of(self.home.path))
+        if self.single and self._is_repeated(seen):
+            return []
         last = self._written
         if last is not None and not seen.differs(last) and 0 <= seen.at - last.at < EVERY:
             self._waiting = seen
             return []
         return self._write(seen)
+
+    def _is_repeated(self, seen: Observation) -> bool:
+        """Whether a single round only repeats those before it, whose record is recent enough."""
+        before, digest = self.rounds, seen.digest()
+        self.rounds = SingleRounds(digest, seen.at, seen.at)
+        if before is None or not before.seen <= seen.at <= before.seen + self._longest():
+            return False
+        self._since = before.written
+        if before.digest != digest or seen.at - before.written >= EVERY_SINGLE:
+            return False
+        self.rounds = before._replace(seen=seen.at)
+        return True
+
+    def _longest(self) -> int:
+        """Seconds between two rounds that still count as watched."""
+        usual = max(self.interval, SINGLE) if self.single else self.interval
+        return int(3 * usual + 60)
 
     def flush(self) -> None:
         """Write what waits, before the watch ends; failing that, a few minutes stay unknown."""
@@ -104,7 +140,7 @@ class Recorder:
         except database.Damaged as why:
             return self._start_again(seen, why)
         except (OSError, Trouble):
-            self._written = self._waiting = None
+            self._written = self._waiting = self.rounds = None
             raise
 
     def _start_again(self, seen: Observation, why: database.Damaged) -> list[str]:
@@ -129,10 +165,9 @@ class Recorder:
         from hermes_doctor.history.recording import Continuity, record
 
         place.refuse_inside(self.file, self.home)
-        usual = max(self.interval, SINGLE) if self.single else self.interval
         known = Continuity(
-            longest=int(3 * usual + 60),
-            since=self._written.at if self._written else None,
+            longest=self._longest(),
+            since=self._written.at if self._written else self._since,
             single=self.single,
             gap=self._gap,
         )

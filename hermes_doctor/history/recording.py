@@ -39,7 +39,7 @@ class Continuity(NamedTuple):
     longest: int
     """Seconds without a record that still count as watched."""
     since: int | None = None
-    """This process has watched without a gap since this moment, its last record."""
+    """This watch has watched without a gap since this moment, its last record."""
     single: bool = False
     """Single checks, such as those of cron: they may be as far apart as the last two were."""
     gap: bool = False
@@ -80,7 +80,7 @@ def record(db: Database, home: Home, seen: Observation, known: Continuity, boot:
     if runs:
         changed["last_run"] = runs[-1].id
     changed |= _changes(db, row, seen, unseen)
-    if known.single and seen.at > last:
+    if known.single and known.since is None and seen.at > last:
         changed["spacing"] = min(seen.at - last, DAY)
     changed["last_seen"] = to_text(seen.at)
     changed |= pruning.prune_daily(db, {**row, **changed}, seen.at)

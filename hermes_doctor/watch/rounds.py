@@ -141,7 +141,7 @@ class Watch:
         """Run one round and report only changes; None if the home could not be examined."""
         self._single = True
         if self.history:
-            self.history.single = True
+            self.history.single, self.history.rounds = True, self.memory.recorded
         with self.signals.heard():
             try:
                 self.round(begins=self.first_watch)
@@ -203,8 +203,8 @@ class Watch:
                 self.notices.stand(_broken(report))
             for event in self.notices.flush(self.memory.notified, self.clock.boot_clock()):
                 self._say(event)
-        self._save()
         self._record(report)
+        self._save()
         if not again:
             self._inform_monitors(report)
         elif self._single:  # what was found is repaired, and no other round follows
@@ -215,8 +215,10 @@ class Watch:
 
     def _record(self, report: Report | None) -> None:
         """Add the round to the history."""
-        for note in self.history.attempt(report, self.clock.now()) if self.history else ():
-            self._trouble(note)
+        if self.history:
+            for note in self.history.attempt(report, self.clock.now()):
+                self._trouble(note)
+            self.memory.recorded = self.history.rounds
 
     def _inform_monitors(self, report: Report | None) -> None:
         """Write the metrics and send the heartbeat."""

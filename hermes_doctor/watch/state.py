@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from hermes_doctor.history.flapping import Flapping
+from hermes_doctor.history.recorder import SingleRounds
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import Severity
 from hermes_doctor.watch import flaps
@@ -66,6 +67,8 @@ class WatchState:
         """By topic: the state last sent as a notice, and when."""
         self.flaps: dict[Key, Flapping] = {}
         """The last states of problems that changed lately."""
+        self.recorded: SingleRounds | None = None
+        """What single rounds have written into the history."""
         self.ended_mutes: list[str] = []
         """The ids of mutes that have ended but could not be removed."""
         self.deeds: list[dict[str, Any]] = []
@@ -110,6 +113,7 @@ def document(memory: WatchState) -> dict[str, Any]:
         "said": [[*key, text] for key, text in list(memory.said.items())[:MOST]],
         "notified": [[*key, *one] for key, one in list(memory.notified.items())[-MOST:]],
         "flaps": [[*key, *one] for key, one in list(memory.flaps.items())[-MOST:]],
+        "recorded": list(memory.recorded) if memory.recorded else None,
         "ended_mutes": memory.ended_mutes,
         "deeds": memory.deeds[-MAX_DEEDS:],
     }
@@ -152,6 +156,9 @@ def parse(data: Any) -> WatchState:
         for code, subject, states, flapping in data.get("flaps", [])
         if flaps.is_valid(str(states))
     }
+    if data.get("recorded") is not None:
+        digest, written, seen = data["recorded"]
+        made.recorded = SingleRounds(str(digest), _count(written), _count(seen))
     made.ended_mutes = [str(one) for one in data.get("ended_mutes", [])]
     made.deeds = [dict(deed) for deed in data["deeds"]]
     return made

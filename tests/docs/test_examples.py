@@ -55,11 +55,15 @@ def _calls(command: Command, line: str) -> bool:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_blocks(page: Path) -> None:
-    """Each block with a prompt is an example that is tested, one of them in test_monitoring.py."""
+    """Each block with a prompt is an example that is tested, or has a test of its own."""
     text = examples.BLOCK.sub("", page.read_text())
     blocks = re.findall(r"^```(?:console)?\n\$ (.*)\n", text, re.MULTILINE)
 
-    assert [one for one in blocks if not one.startswith(f"{NAME} check --format nagios")] == []
+    elsewhere = (
+        f"{NAME} check --format nagios",
+        f"{NAME} history",
+    )
+    assert [one for one in blocks if not one.startswith(elsewhere)] == []
 
 
 def test_the_index_leads_to_every_page() -> None:

@@ -19,6 +19,7 @@ SHOWN = "/home/alice"
 PYTHON = f"{SHOWN}/.local/share/pipx/venvs/hermes-gateway-doctor/bin/python"
 PROGRAMS = (
     "bash",
+    "cat",
     "cut",
     "git",
     "head",
@@ -56,6 +57,17 @@ mv hermes_agent-0.18.2.dist-info hermes_agent-0.19.0.dist-info
 printf 'Metadata-Version: 2.1\\nName: hermes-agent\\nVersion: 0.19.0\\n' \\
   >hermes_agent-0.19.0.dist-info/METADATA
 echo "Hermes 0.19.0 is installed."
+"""
+_CONFIG = """\
+fail_on = "warning"
+vault = "/srv/backups"
+
+[severity]
+GW-LINGER = "off"
+
+[watch]
+interval = "1m"
+notify_webhook = "https://example.org/secret"
 """
 _PROJECT = '[project]\nname = "hermes-agent"\nversion = "{}"\n'
 
@@ -121,6 +133,13 @@ def _healthy(made: Machine, _: contextlib.ExitStack) -> None:
     support.healthy(made.home)
 
 
+def _configured(made: Machine, _: contextlib.ExitStack) -> None:
+    """The home of `hermes-doctor demo`, and a config.toml; mutes are stored beside it."""
+    demo_home.make(made.home)
+    made.env["XDG_CONFIG_HOME"] = str(made.user / ".config")
+    support.put(made.user / ".config" / "hermes-doctor" / "config.toml", _CONFIG, 0o600)
+
+
 def _damaged(made: Machine, _: contextlib.ExitStack) -> None:
     """The same home, with a message history whose first bytes were overwritten."""
     support.clobber(support.healthy(made.home) / "state.db")
@@ -166,6 +185,7 @@ SCENES: dict[str, Callable[[Machine, contextlib.ExitStack], None]] = {
     "broken": _broken,
     "repaired": _repaired,
     "healthy": _healthy,
+    "configured": _configured,
     "damaged": _damaged,
     "running": _running,
     "checkout": _checkout,

@@ -39,6 +39,35 @@ def test_quiet_rounds_are_written_every_five_minutes(tmp_path: Path) -> None:
     assert seconds(made.file) == {"working": 1170, "limited": 0, "silent": 30}
 
 
+def test_quiet_single_rounds_are_written_each_hour(tmp_path: Path) -> None:
+    """Each is a process of its own and gets what the one before it knew; all time counts."""
+    rounds = None
+    written = []
+    for five in range(0, 40):
+        made = recorder(tmp_path, single=True)
+        made.rounds = rounds
+        before = made.file.read_bytes() if made.file.exists() else b""
+        made.record(found("A") if five == 30 else found(), after(minutes=5 * five))
+        rounds = made.rounds
+        written += [five] if made.file.read_bytes() != before else []
+
+    assert written == [0, 12, 24, 30, 31]
+    assert seconds(made.file) == {"working": 30 * 300, "limited": 0, "silent": 300}
+
+
+def test_single_rounds_after_a_pause(tmp_path: Path) -> None:
+    """Nobody watched in between, whatever the rounds before it saw."""
+    made = recorder(tmp_path, single=True)
+    made.record(found(), after())
+    made.record(found(), after(minutes=5))
+    later = recorder(tmp_path, single=True)
+    later.rounds = made.rounds
+    later.record(found(), after(minutes=100))
+
+    assert seconds(made.file)["working"] == 0
+    assert rows(made.file, "homes")[0]["last_seen"] == "2026-11-01T05:40:00Z"
+
+
 def test_a_round_without_a_report_is_a_gap(tmp_path: Path) -> None:
     """The home was away for two minutes: what was seen before counts, the rest is unknown."""
     made = recorder(tmp_path)
