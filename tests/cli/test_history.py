@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from hermes_doctor.history import database
-from tests.cli.test_commands import plain, terminal
-from tests.helpers import example_history, support
+from tests.helpers import example_history, support, terminal_screen
 from tests.helpers.histories import rows
+from tests.helpers.warm_server import ROOT
 
 
 @pytest.fixture
@@ -115,9 +116,11 @@ def test_the_screen(home: Path, env: dict[str, str], file: Path) -> None:
     assert f"hermes-doctor history QQ-TOKEN --home {home}" in shown.out
     assert "QQ rejects the app secret  QQ-TOKEN\n  3 times, " in code.out
     assert [one["code"] for one in told["episodes"]] == ["QQ-TOKEN"] * 3
-    _, narrow = terminal("history", "--home", home, columns=80, **env)
-    lines = [line for line in plain(narrow).splitlines() if "hermes-doctor history" not in line]
-    assert len(lines) > 8 and all(len(line.rstrip()) <= 80 for line in lines)
+    words = [sys.executable, "-m", "hermes_doctor", "history", "--home", str(home)]
+    screen = terminal_screen.screen(words, support.environ(env), ROOT)
+    lines = [one.rstrip() for one in screen.splitlines() if "--home" not in one]  # to be pasted
+    assert max(map(len, lines)) <= terminal_screen.COLUMNS
+    assert len(screen.splitlines()) <= terminal_screen.ROWS and "QQ-TOKEN" in screen
 
 
 def test_bad_words(home: Path, env: dict[str, str], file: Path) -> None:
