@@ -52,7 +52,7 @@ bench: $(VENV)/dev
 	$(BIN)/python -m benchmarks.home_backup
 	$(BIN)/python -m benchmarks.memory
 	$(BIN)/python -m benchmarks.logs
-	$(BIN)/python -m benchmarks.history_size
+	$(BIN)/python -m benchmarks.history_size 14
 
 screenshot: $(VENV)/dev
 	$(BIN)/python -m tools.screenshot

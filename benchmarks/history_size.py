@@ -1,7 +1,9 @@
 """How large the history of a year becomes, with a round each minute, in three kinds of years.
 
-The rounds are recorded with a clock of our own; a day is one transaction, so that a year takes
-minutes. In the worst year, five problems come and go all the time and the gateway never stays up.
+    python -m benchmarks.history_size [DAYS]
+
+The rounds are recorded with a clock of our own; a day is one transaction. A whole year takes up to
+20 minutes each: 0.6 MB if it is quiet, 0.9 MB if it is usual, and 1.8 MB at its worst. In the worst year, five problems come and go all the time and the gateway never stays up.
 """
 
 from __future__ import annotations
@@ -72,7 +74,7 @@ def main() -> None:
     failed = False
     for name, round_at in (("quiet", lambda _: QUIET), ("usual", usual), ("worst", worst)):
         size, seconds = year(days, round_at)
-        failed = failed or size > LIMIT
+        failed = failed or size * 365 / days > LIMIT
         print(f"{name:<6} {days} days: {size / 1e6:5.1f} MB, recorded in {seconds:.0f} s")
     sys.exit(int(failed))
 
