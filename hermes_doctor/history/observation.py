@@ -57,7 +57,7 @@ class Observation(NamedTuple):
     """The codes that were looked for; None for all."""
     hermes: str | None
     gateways: tuple[RunningGateway, ...] | None
-    """None if the processes could not be read."""
+    """The one that was started last; None if the processes could not be read."""
     identity: str = ""
     """Which folder the home was; it may be gone when this is written."""
 
@@ -101,8 +101,9 @@ def observe(report: Report, at: datetime, codes: frozenset[str] | None = None) -
         findings.setdefault(stored_key(one.code, one.subject), seen)
     gateways = None
     if report.gateways is not None:
+        running = sorted(report.gateways, key=lambda one: (one.started_at, one.pid))
         gateways = tuple(
-            RunningGateway(one.pid, moments.whole(one.started_at)) for one in report.gateways[:1]
+            RunningGateway(one.pid, moments.whole(one.started_at)) for one in running[-1:]
         )
     return Observation(
         at=moments.whole(at),

@@ -163,7 +163,8 @@ def _changes(db: Database, row: Any, seen: Observation, unseen: bool) -> dict[st
     started = to_text(gateway.started) if gateway else None
     if before is not None and pid != before:
         kind = "stop" if not pid else "restart" if before else "start"
-        at = gateway.started if gateway and gateway.started <= seen.at else seen.at
+        last = from_text(row["last_seen"])
+        at = gateway.started if gateway and last < gateway.started <= seen.at else seen.at
         add_mark(db, row["id"], at, kind, f"gateway, process {pid or before}")
     elif gateway and row["gateway_started"] and not unseen:
         moved = abs(gateway.started - from_text(row["gateway_started"]))

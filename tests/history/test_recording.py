@@ -198,6 +198,17 @@ def test_a_gateway_that_restarts_all_night_is_one_mark_an_hour(tmp_path: Path) -
     assert marks[0]["until"] == "2026-11-01T05:00:00Z"
 
 
+def test_an_old_gateway_that_takes_over(tmp_path: Path) -> None:
+    """It is marked when it was seen, not when it was started; of two, the newer one counts."""
+    made = recorder(tmp_path)
+    old, new = gateway(7, after(days=-9)), gateway(9, after(days=-1))
+    for minute, running in enumerate([new, old, new + old, old + new]):
+        made.record(found(gateways=running), after(minutes=minute))
+
+    [mark] = rows(made.file, "marks")
+    assert (mark["at"], mark["times"]) == ("2026-11-01T04:01:00Z", 2)
+
+
 def test_some_checks_say_nothing_about_the_bot(tmp_path: Path) -> None:
     """`--only` records problems, but neither counts time nor hides that others count it."""
     made, part = recorder(tmp_path), recorder(tmp_path)
