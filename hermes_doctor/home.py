@@ -9,7 +9,7 @@ from pathlib import Path
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import sentences, text
 from hermes_doctor.model import CouldNotLook, Trouble
-from hermes_doctor.preferences import effective
+from hermes_doctor.preferences import effective, places
 from hermes_doctor.system.files import StrPath, list_folder, user_home
 
 CONTAINER_HOME = Path("/opt/data")
@@ -176,11 +176,11 @@ def find(option: Path | None, environ: Mapping[str, str] = os.environ) -> Home:
                     _HINT,
                 )
             )
-        return Home(path.resolve(), path)
+        return _trusted(path)
     looked = [user_home() / ".hermes", CONTAINER_HOME]
     for path in looked:
         if os.path.isdir(path) and looks_like_home(path):
-            return Home(path.resolve(), path)
+            return _trusted(path)
     others = _homes_of_others(environ)
     raise Trouble(
         sentences(
@@ -194,6 +194,13 @@ def find(option: Path | None, environ: Mapping[str, str] = os.environ) -> Home:
             _HINT,
         )
     )
+
+
+def _trusted(path: Path) -> Home:
+    """The home in this folder, if the operator's own files are outside of it."""
+    home = Home(path.resolve(), path)
+    places.refuse_inside(home.path)
+    return home
 
 
 def root_home(home: Home) -> Home:

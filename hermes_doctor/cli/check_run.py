@@ -40,10 +40,10 @@ def run(
     if fail_on is not None:
         parse_fail_on(fail_on)
     target = _target(output)
+    homes = _homes(home, all_homes)
     found = shared_options.load_plugins(plugins)
     checks, codes = shared_options.select(found, only or [], skip or [])
     reports = []
-    homes = _homes(home, all_homes)
     for one in homes:
         from hermes_doctor.examination import runner
 
@@ -183,19 +183,15 @@ def parse_format(given: str | None, *, json: bool) -> str:
 def parse_fail_on(given: str) -> frozenset[str]:
     """Parse --fail-on: at most one severity, and `unknown` or `crashed`."""
     from hermes_doctor.message import text
-    from hermes_doctor.model import Severity, Status, Trouble
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.preferences import config_file
 
-    words = [word.strip().lower() for word in given.split(",") if word.strip()]
-    severities = [s.value for s in Severity]
-    known = [*severities, Status.UNKNOWN.value, Status.CRASHED.value]
-    wrong = [word for word in words if word not in known]
-    if wrong or not words:
+    try:
+        return config_file.parse_fail_on(given)
+    except config_file.WrongValue as wrong:
         raise Trouble(
-            text(
-                "Unknown --fail-on {given!r}. Use {choices}.", given=given, choices=", ".join(known)
-            )
-        )
-    return frozenset(words)
+            text("Unknown --fail-on {given!r}: {reason}.", given=given, reason=wrong)
+        ) from None
 
 
 def exit_code(reports: Sequence[Report], thresholds: Mapping[Path, frozenset[str]]) -> int:

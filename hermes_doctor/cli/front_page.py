@@ -48,9 +48,9 @@ Update Hermes:
   hook             Back up before and check after each Hermes update.
 
 Watch:
-  mute             Say nothing more of a problem until it changes.
+  mute             Silence a known problem until it changes.
   unmute           End a mute.
-  mutes            List what is muted, of all homes.
+  mutes            List the mutes of all homes.
   probe            Tell Docker, Kubernetes or systemd how the gateway is.
   watch            Check regularly, notify, and repair if asked to.
 

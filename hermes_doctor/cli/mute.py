@@ -87,7 +87,7 @@ def mute(
     network: NetworkOption = False,
     plugins: PluginsOption = None,
 ) -> int:
-    """Say nothing more of a problem until it changes."""
+    """Silence a known problem until it changes."""
     from datetime import UTC, timedelta
 
     from hermes_doctor import home as homes
@@ -130,13 +130,17 @@ def mute(
     typer.echo(clean(f"Muted {made.name} {_end_of(made)}. Stored in {tilde(path)}."))
     if not meant and made.worst is not Severity.CRITICAL:
         typer.echo("If it is critical when it appears, it is not muted.")
-    typer.echo(f"It ends when the problem {_ends(sticky)} or gains a subject.")
+    typer.echo(f"It ends when the problem {_ends(made)}.")
     typer.echo(clean(f"Next: hermes-doctor unmute {_quoted(made.name)}"))
     return 0
 
 
-def _ends(sticky: bool) -> str:
-    return "gets worse" if sticky else "disappears, gets worse"
+def _ends(mute: Mute) -> str:
+    from hermes_doctor.message import listed
+
+    ways = [*(["disappears"] if not mute.sticky else []), "gets worse"]
+    ways += ["gains a subject"] if mute.subject is None else []
+    return listed(ways).replace(" and ", " or ")
 
 
 def unmute(
@@ -181,7 +185,7 @@ def unmute(
 
 
 def mutes(json: JsonOption = False) -> int:
-    """List what is muted, of all homes."""
+    """List the mutes of all homes."""
     from datetime import UTC
 
     from hermes_doctor.preferences import mute_store

@@ -15,8 +15,8 @@ HomeOption = Annotated[
     typer.Option(
         "--home",
         metavar="DIR",
-        help="Use this Hermes home. Otherwise HERMES_HOME, config.toml, ~/.hermes and /opt/data "
-        "are tried.",
+        help="Use this Hermes home. Without it: HERMES_HOME, then config.toml, then ~/.hermes, "
+        "then /opt/data.",
     ),
 ]
 JsonOption = Annotated[

@@ -46,12 +46,17 @@ def _ask(question: str, option: Path | None) -> Answer:
     from hermes_doctor.examination import container_probe
     from hermes_doctor.examination.running_checks import describe_crash
     from hermes_doctor.model import CouldNotLook, Trouble
+    from hermes_doctor.preferences import effective, places
     from hermes_doctor.probes.probes import Probes
 
     try:
+        effective.load()
+    except Trouble as trouble:  # a mistake in config.toml says nothing about the gateway
+        return container_probe.unseen(question, trouble)
+    try:
         return container_probe.answer(Probes(homes.find(option)), question)
     except Trouble as trouble:
-        if _is_closed(option):
+        if isinstance(trouble, places.InsideHome) or _is_closed(option):
             return container_probe.unseen(question, trouble)
         return container_probe.Answer(False, f"not {question}: {trouble}")
     except CouldNotLook as doubt:
@@ -62,5 +67,13 @@ def _ask(question: str, option: Path | None) -> Answer:
 
 def _is_closed(option: Path | None) -> bool:
     """Whether there is such a home, and we may not read it."""
-    path = option or Path(os.environ.get("HERMES_HOME") or "~/.hermes").expanduser()
+    from hermes_doctor.home import CONTAINER_HOME
+    from hermes_doctor.preferences import effective
+
+    named = option or (chosen.value if (chosen := effective.load().find("home")) else None)
+    places = [Path(named)] if named else [Path("~/.hermes"), CONTAINER_HOME]
+    return any(_is_closed_folder(one.expanduser()) for one in places)
+
+
+def _is_closed_folder(path: Path) -> bool:
     return os.path.isdir(path) and not os.access(path, os.R_OK | os.X_OK)

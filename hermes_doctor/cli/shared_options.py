@@ -118,7 +118,7 @@ def severities_for(home: Path, plugins: Plugins) -> Mapping[str, Severity | None
     found = effective.load()
     if not found.files:
         return {}
-    places.refuse_inside(home)
+    places.refuse_inside(home)  # of --all-homes, each
     found.check_codes({code for one in plugins.checks for code in one.codes})
     return {code: one.value for code, one in found.severities(home).items()}
 

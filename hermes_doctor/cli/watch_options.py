@@ -39,8 +39,8 @@ def complete(home: Path, **given: Any) -> dict[str, Any]:
     _validate(chosen)
     values = DEFAULTS | {name: one.value for name, one in chosen.items()}
     typed = {name: value for name, value in given.items() if value not in (None, [])}
-    if typed.get("heal") is False:
-        values["also"] = ()  # it makes sense with --heal only
+    if not (values | typed)["heal"]:
+        values["also"] = ()  # what a file says of it needs healing; typed, it is a mistake
     return values | typed
 
 

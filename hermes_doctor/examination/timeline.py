@@ -145,8 +145,12 @@ def _updates(probes: Probes) -> Iterator[TimelineEvent]:
 def _backups(probes: Probes, doubts: list[str]) -> Iterator[TimelineEvent]:
     from hermes_doctor.backup.vault import Vault
 
-    vault = Vault(probes.home)
-    for id in vault.ids():
+    try:
+        vault = Vault(probes.home)
+    except Trouble as doubt:
+        doubts.append(f"backups: {doubt}")
+        return
+    for id in filter(vault.began, vault.ids()):
         try:
             backup = vault.load(id)
         except (CouldNotLook, Trouble) as doubt:

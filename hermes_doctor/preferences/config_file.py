@@ -1,4 +1,4 @@
-"""Reads one `config.toml`: every mistake in it is one line that names the file and the line."""
+"""Reads one `config.toml`. A mistake is reported in one line, with the file and the line number."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Keys = tuple[str, ...]
 
 
 class WrongValue(Exception):
-    """Says what a value must be."""
+    """A value is wrong; the text says what it must be."""
 
 
 class ConfigFile(NamedTuple):
@@ -57,7 +57,7 @@ def load(path: Path) -> ConfigFile | None:
         for keys, value in _read_table(parsed, _TOP, ()):
             own = (*keys[:-1], keys[-1].upper()) if keys[-2:-1] == (_CODES,) else keys
             if own in values:
-                raise _Mistake(keys, text("{key} is there twice.", key=shown(own)))
+                raise _Mistake(keys, text("{key} is set twice.", key=shown(own)))
             values[own], spelled[own] = value, keys
     except _Mistake as mistake:
         line = _line_of(content, mistake.keys)
@@ -74,8 +74,9 @@ def parse_fail_on(given: str) -> frozenset[str]:
     """Parse the words of `fail_on`: at most one severity, and `unknown` or `crashed`."""
     words = [word.strip().lower() for word in given.split(",") if word.strip()]
     known = [*Severity, Status.UNKNOWN, Status.CRASHED]
-    if not words or any(word not in known for word in words):
-        raise WrongValue(f"use {', '.join(known)}")
+    severities = [word for word in words if word in [*Severity]]
+    if not words or any(word not in known for word in words) or len(set(severities)) > 1:
+        raise WrongValue(f"use one of {', '.join(Severity)}, and add unknown or crashed")
     return frozenset(words)
 
 
@@ -99,7 +100,7 @@ def absolute_path(value: Any) -> Path:
     except (RuntimeError, ValueError):
         raise WrongValue(f"could not find the home folder in {value}") from None
     if not path.is_absolute() or "\0" in str(path):
-        raise WrongValue("needs a whole path, such as /srv/hermes or ~/hermes")
+        raise WrongValue("needs an absolute path: one that starts with / or ~")
     return path
 
 
@@ -213,7 +214,7 @@ def _check_homes(found: Mapping[str, Any]) -> None:
         except (WrongValue, OSError, RuntimeError) as wrong:
             raise _Mistake(keys, text("{key}: {reason}.", key=shown(keys), reason=wrong)) from None
         if path in seen:
-            raise _Mistake(keys, text("{key}: this home is there twice.", key=shown(keys)))
+            raise _Mistake(keys, text("{key}: this home is listed twice.", key=shown(keys)))
         seen.add(path)
 
 
@@ -237,7 +238,7 @@ def _line_of(content: str, keys: Keys) -> int:
     """The line at which a value is complete: the lines up to it contain the key."""
     import tomllib
 
-    lines = content.splitlines()
+    lines = content.split("\n")
     named = [number for number, line in enumerate(lines) if keys[-1] in line]
     for first in named or range(len(lines)):
         for number in range(first + 1, len(lines) + 1):

@@ -48,7 +48,7 @@ class Preferences:
 
     def __init__(self, files: tuple[ConfigFile, ...]) -> None:
         self.files = files
-        """The files that exist, the one that comes first in front."""
+        """The files that exist; the first one wins."""
 
     def find(self, *keys: str, home: Path | None = None) -> Setting | None:
         """The value with these keys, of this home if a file says something of it."""

@@ -116,9 +116,8 @@ def make_system_folder() -> None:
 
 
 def _make_folder(folder: Path) -> None:
-    new = not folder.exists()
     disk.make_folder(folder)
-    if new and folder == places.SYSTEM:
+    if folder == places.SYSTEM and not any(folder.iterdir()):  # new, or left by a killed process
         disk.set_mode(folder, FOLDER_MODE)
 
 

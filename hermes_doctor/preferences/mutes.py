@@ -59,12 +59,12 @@ class Mute(NamedTuple):
         if self.is_over(now):
             return "its time is over"
         if self.at - now > SLACK:
-            return "it was made later than now, so the clock was set back"
+            return "it is dated in the future: the clock was set back"
         found = [one for one in report.findings if self.concerns(one)]
         for one in found:
             before = self.worst if self.severities is None else self.severities.get(one.subject)
             if before is None:
-                return f"there is another subject, {one.subject}" if one.subject else "it spread"
+                return f"there is another subject, {one.subject or 'none'}"
             if one.severity.rank < before.rank:
                 return "the problem got worse"
         if not found and not self.sticky and self._was_looked_for(report):
@@ -82,11 +82,11 @@ class Mute(NamedTuple):
         )
 
     def updated(self, report: Report) -> Mute:
-        """The mute without the subjects that are gone, so that it ends if one returns.
+        """Forget subjects that are gone: if one returns, it counts as new and ends the mute.
 
-        One that was made before the problem was there learns the subjects of the problem.
+        A mute that was made before the problem was there learns the subjects of the problem.
         """
-        found = {one.subject: one.severity for one in report.findings if self.concerns(one)}
+        found = _by_subject([one for one in report.findings if self.concerns(one)])
         if self.severities is None:
             return self._replace(severities=found) if found else self
         if self.sticky or not found or not self._was_looked_for(report):
@@ -115,7 +115,7 @@ def made_for(
         home,
         code,
         subject,
-        {one.subject: one.severity for one in findings} if findings else None,
+        _by_subject(findings) if findings else None,
         worst,
         tuple(sorted({one.check for one in findings})),
         at,
@@ -124,6 +124,12 @@ def made_for(
         because,
         options,
     )
+
+
+def _by_subject(findings: Sequence[Finding]) -> dict[str, Severity]:
+    """The worst severity of each subject."""
+    milder_first = sorted(findings, key=lambda one: -one.severity.rank)
+    return {one.subject: one.severity for one in milder_first}
 
 
 def apply(report: Report, mutes: Iterable[Mute], now: datetime | None = None) -> Report:

@@ -20,8 +20,12 @@ SYSTEM = Path("/etc/hermes-doctor")
 CONFIG, MUTES = "config.toml", "mutes.json"
 
 
+class InsideHome(Trouble):
+    """A file of the operator is inside the Hermes home."""
+
+
 def folders() -> tuple[Path, Path]:
-    """The folder for all users, and the one of this user, which comes first if both say it."""
+    """The folder for all users, and the one of this user, whose settings win."""
     return SYSTEM, own_folder()
 
 
@@ -56,15 +60,15 @@ def _is_there(path: Path) -> bool:
 
 
 def refuse_inside(home: Path) -> None:
-    """Raise Trouble if one of the files is inside this home."""
+    """Raise InsideHome if one of the files is inside this home."""
     for path in (*existing(CONFIG), *existing(MUTES)):
         refuse_path_inside(path, home)
 
 
 def refuse_path_inside(path: Path, home: Path) -> None:
-    """Raise Trouble if the path leads into the home, where an agent could change it."""
+    """Raise InsideHome if the path leads into the home, where an agent could change it."""
     if any(Path(os.path.realpath(one)).is_relative_to(home) for one in (path, path.parent)):
-        raise Trouble(
+        raise InsideHome(
             text(
                 "Refused to use {path}: it is inside the Hermes home, where the agent could change "
                 "it. Set XDG_CONFIG_HOME to another folder.",

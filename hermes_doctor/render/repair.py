@@ -50,7 +50,7 @@ def why_unnamed(item: PlannedItem) -> str:
 def nothing_line(report: Report) -> Line:
     """The line for an empty plan, which depends on what was found and could be checked."""
     if report.off or any(one.muted for one in report.findings):
-        return row("There is nothing to fix but what you left out.")
+        return row("There is nothing to fix, except what is muted or switched off.")
     if report.open:
         return row(("? ", "warning"), "No problem was found, but some checks had no answer.")
     return row(("✓ ", "good"), "There is nothing to fix.")

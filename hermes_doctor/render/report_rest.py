@@ -81,7 +81,7 @@ def _muted(report: Report, every: bool) -> Iterator[Line]:
         return
     codes = listed(sorted({one.code for one in muted}), MOST_CODES)
     more = ("hermes-doctor mutes", "command")
-    yield row(("· ", "faint"), (f"Muted: {codes}. ", "faint"), more, hang=2)
+    yield row(("· ", "faint"), (f"Muted: {codes}. See: ", "faint"), more, hang=2)
 
 
 def _notes(report: Report, notes: Sequence[Finding]) -> Iterator[Line]:

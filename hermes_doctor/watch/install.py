@@ -73,7 +73,7 @@ def install(manager: JobManager, job: Job, chosen: assembly.WatchOptions) -> boo
         (store.heartbeat, chosen.heartbeat, heartbeat.OPTION),
         (store.heartbeat_fail, chosen.heartbeat_fail, heartbeat.FAIL_OPTION),
     )
-    before = {path: _kept(store, path) for path in store.secrets}
+    before = {path: _kept(store, path) for path in store.secrets if os.path.lexists(path)}
     changed = [
         _keep(store, path, secret_options.option_value(given, option) if given else "")
         for path, given, option in secrets
@@ -81,8 +81,9 @@ def install(manager: JobManager, job: Job, chosen: assembly.WatchOptions) -> boo
     try:
         return _install(manager, job, renewed=any(changed))
     except BaseException:
-        for path, secret in before.items():
-            _keep(store, path, secret)
+        for path in store.secrets:
+            if path not in before or before[path]:  # one that could not be read is left alone
+                _keep(store, path, before.get(path, ""))
         raise
 
 

@@ -44,6 +44,8 @@ class Muting:
                 self.ended += gone
                 del self.ended[:-MOST_ENDED]
                 notes += self._once(f"could not change the mutes: {trouble}")
+        else:
+            self._told = ""
         marked = mutes.apply(report, valid)
         if marked is not report:
             marked = marked._replace(verdict=judge(marked))

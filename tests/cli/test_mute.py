@@ -46,7 +46,7 @@ def test_mute_and_unmute(doctor: Doctor, tmp_path: Path) -> None:
         "Next: hermes-doctor unmute ENV-BOM",
     ]
     seen = doctor("check", "--only", "ENV-BOM")
-    assert seen.code == 0 and "· Muted: ENV-BOM. hermes-doctor mutes" in seen.out
+    assert seen.code == 0 and "· Muted: ENV-BOM. See: hermes-doctor mutes" in seen.out
     assert "ran and found 1 muted problem." in seen.out
     listed = doctor("mutes")
     assert "ENV-BOM  until it changes  since" in listed.out and "we know" in listed.out
@@ -188,8 +188,11 @@ def test_files_inside_the_home(sick: Path, tmp_path: Path) -> None:
     outside = tmp_path / "config" / "hermes-doctor"
     outside.mkdir(parents=True)
     (outside / "config.toml").symlink_to(sick / "own.toml")
-    done = support.doctor("check", env=env | {"XDG_CONFIG_HOME": str(tmp_path / "config")})
+    env["XDG_CONFIG_HOME"] = str(tmp_path / "config")
+    done = support.doctor("check", env=env)
     assert done.code == 2 and "it is inside the Hermes home" in done.err
+    asked = support.doctor("probe", "live", env=env)
+    assert asked.code == 0 and asked.out.startswith("perhaps live, could not check: Refused"), asked
 
 
 def test_control_characters(doctor: Doctor) -> None:

@@ -118,3 +118,12 @@ def test_a_home_that_may_not_be_read() -> None:
         "started": 1,
     }
     assert found["live"].out.startswith("perhaps live, could not check: ")
+
+
+def test_a_mistake_in_config_toml_restarts_nothing(home: Path, tmp_path: Path) -> None:
+    """It says nothing about the gateway; `ready` still needs proof."""
+    support.put(tmp_path / "config" / "hermes-doctor" / "config.toml", "colour = 1\n", 0o600)
+    env = {"XDG_CONFIG_HOME": str(tmp_path / "config"), "HERMES_HOME": str(home)}
+    live = support.doctor("probe", "live", env=env)
+    assert live.code == 0 and "config.toml:1: unknown key colour." in live.out
+    assert support.doctor("probe", "ready", env=env).code == 1

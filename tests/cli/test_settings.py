@@ -98,7 +98,6 @@ def test_without_a_home(doctor: Doctor) -> None:
         ('[watch]\nbudget = "3"', ":2: --budget needs a number and a time"),
         ('[watch]\nnotify_on = "all"', ":2: use critical, error, warning, info."),
         ("home = " + "1" * 5000, ": not valid TOML"),
-        ('[watch]\nalso = ["reset-gateway"]', ": --also needs --heal."),
         ('[watch]\nonly = ["nope"]', ": Unknown check, code or group 'nope'."),
         ('[watch]\nheal = true\nalso = ["nope"]', ": --also needs a code or fix"),
         ('[watch]\nheartbeat = "nope"', ": --heartbeat needs an address that starts with"),
@@ -188,6 +187,13 @@ def test_vault(doctor: Doctor, config: Callable[[str], Path], home: Path, tmp_pa
     assert (home / ".env").read_bytes() == MARK + plain
 
 
+def test_one_severity_is_enough(doctor: Doctor, home: Path) -> None:
+    """Two of them would contradict each other."""
+    done = doctor("check", "--fail-on", "error,info", "--home", home)
+    assert done.code == 2
+    assert "Unknown --fail-on 'error,info': use one of critical, error" in done.err
+
+
 def test_a_vault_of_two_homes(
     doctor: Doctor, config: Callable[[str], Path], home: Path, tmp_path: Path
 ) -> None:
@@ -197,6 +203,8 @@ def test_a_vault_of_two_homes(
     doctor("backup", "create", "--home", other)
     states = doctor("check", "--json", "--home", home).json["states"]["data"]
     assert "no full backup" in str(states)
+    told = doctor("timeline", "--json", "--home", home).json["events"]
+    assert "backup" not in {event["kind"] for event in told}
 
 
 def test_options_of_the_watch(

@@ -138,3 +138,10 @@ def test_the_verdict_of_a_bot_whose_silence_is_muted() -> None:
     assert verdict.headline == (
         "Your bot is not working, and the reason is muted: title of SILENT."
     )
+
+
+def test_two_findings_with_one_subject() -> None:
+    """The worse one counts, whichever comes first."""
+    mild, worse = found("A", severity=Severity.WARNING), found("A")
+    for both in (seen(mild, worse), seen(worse, mild)):
+        assert muting(both).why_ended(both, NOW) is None

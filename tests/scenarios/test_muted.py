@@ -36,7 +36,7 @@ def test_the_exit_code() -> None:
 def test_text() -> None:
     """All muted codes are in one line; with -v, each has its title."""
     assert screen(ONE).count("title of A") == 0
-    assert "· Muted: A. hermes-doctor mutes" in screen(ONE)
+    assert "· Muted: A. See: hermes-doctor mutes" in screen(ONE)
     assert "Muted\n  · title of A  A" in screen(ONE, verbose=True)
     assert "1 ✗ title of B  B" in screen(ONE._replace(findings=(MUTED, found("B"))))
 

@@ -167,6 +167,20 @@ def test_damaged_mutes(home: Path, tmp_path: Path) -> None:
     assert kinds(home, SICK, SICK) == [("note", False), ("start", False), ("found", False)]
 
 
+def test_mutes_that_are_damaged_again(tmp_path: Path) -> None:
+    """Each time it is said once."""
+    path = tmp_path / "config" / "hermes-doctor" / "mutes.json"
+    path.parent.mkdir(parents=True)
+    marks, notes = Muting(), []
+    for content in ("{}", "{}", "", "{}"):
+        path.write_text(content)
+        if not content:
+            path.unlink()
+            mute(SICK)
+        notes.append(len(marks.mark(SICK)[1]))
+    assert notes == [1, 0, 0, 1]
+
+
 def test_no_notice_of_a_muted_problem() -> None:
     """Neither of its start nor of its end; one that returns after that is sent."""
     post = Post()
