@@ -45,6 +45,23 @@ def lasting_home() -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
+def cron(folder: Path) -> tuple[Path, Path, dict[str, str]]:
+    """A folder of commands with a crontab, its file, and the variables of a user who has both."""
+    bin, tab = folder / "bin", folder / "tab"
+    bin.mkdir()
+    fake_managers.command(bin, "crontab", CRONTAB.format(file=tab))
+    path = f"{bin}:{os.environ['PATH']}"
+    return (
+        bin,
+        tab,
+        {
+            "PATH": path,
+            "HOME": str(folder / "user"),
+            "XDG_STATE_HOME": str(folder / "state"),
+        },
+    )
+
+
 LAUNCHCTL = """
 case "$1" in
   print) test -f {file} ;;
@@ -253,15 +270,7 @@ def test_the_command_line(tmp_path: Path) -> None:
 
 def test_for_monitors(tmp_path: Path) -> None:
     """The addresses of heartbeats are secrets; the file for Prometheus has a whole path."""
-    bin = tmp_path / "bin"
-    bin.mkdir()
-    tab = tmp_path / "tab"
-    fake_managers.command(bin, "crontab", CRONTAB.format(file=tab))
-    env = {
-        "PATH": f"{bin}:{os.environ['PATH']}",
-        "HOME": str(tmp_path / "user"),
-        "XDG_STATE_HOME": str(tmp_path / "state"),
-    }
+    _, tab, env = cron(tmp_path)
     beats = ("--heartbeat", "https://beat/zQcanary1", "--heartbeat-fail", "https://beat/zQcanary2")
     with lasting_home() as home:
         words = ("watch", "install", "--cron", "--home", home, *beats)
@@ -282,15 +291,7 @@ def test_for_monitors(tmp_path: Path) -> None:
 
 def test_an_installation_that_fails_leaves_no_secret(tmp_path: Path) -> None:
     """What was there before it stays."""
-    bin = tmp_path / "bin"
-    bin.mkdir()
-    tab = tmp_path / "tab"
-    fake_managers.command(bin, "crontab", CRONTAB.format(file=tab))
-    env = {
-        "PATH": f"{bin}:{os.environ['PATH']}",
-        "HOME": str(tmp_path / "user"),
-        "XDG_STATE_HOME": str(tmp_path / "state"),
-    }
+    bin, tab, env = cron(tmp_path)
     kept = tmp_path / "state" / "hermes-doctor"
     with lasting_home() as home:
         words = ("watch", "install", "--cron", "--home", home)
