@@ -51,6 +51,18 @@ def test_page(name: str) -> None:
             assert "--help" in option.names or ", ".join(option.names) in words
 
 
+@pytest.mark.needs("man")
+def test_options_and_codes() -> None:
+    """The page says how to switch an option off, and leaves names in exit codes as they are."""
+    words = " ".join(shown("man", "--warnings", "--encoding=UTF-8", NAMES[0]).split())
+    lines = list(man_page.exit_codes(["0  no `--json` of HERMES_HOME -x", "1  ~/.hermes"]))
+
+    assert "see --also. --no-heal switches it off. [default: --no-heal]" in words
+    assert "--notify-hermes PLATFORM[:CHANNEL] " in words
+    assert lines[2] == "No \\fB\\-\\-json\\fR of HERMES_HOME \\-x."
+    assert lines[5] == "\\(ti/.hermes."
+
+
 @pytest.mark.needs("mandoc")
 def test_strict_reader() -> None:
     """mandoc, which macOS and Alpine have, complains only about the date, which is left out."""

@@ -88,6 +88,13 @@ def test_values(shell: Shell, folder: Path) -> None:
         "switch-provider new --api-mode a": {"anthropic_messages"},
         "backup schedule ": {"install", "status", "remove"},
         "watch --interval 5m ": {"install", "status", "remove"},
+        "history QQ-TO": {"QQ-TOKEN"},
+        "history pru": {"prune"},
+        "history --since 30d QQ-TO": {"QQ-TOKEN"},
+        "history QQ-TOKEN --h": {"--help", "--home"},
+        "history QQ-TOKEN --since 30d --j": {"--json"},
+        "history QQ-TOKEN --home s": folders,
+        "history prune --k": {"--keep"},
         "update-guard --home x -- unam": {"uname"},
         "update-guard -- cat su": {"sums.txt"},
         "check -- s": set(),
@@ -97,7 +104,49 @@ def test_values(shell: Shell, folder: Path) -> None:
     found = shell([f"hermes-doctor {line}" for line in wanted], folder, NAMES[0])
 
     for line, words in zip(wanted, found, strict=True):
-        assert {word.rstrip("/").replace("\\", "") for word in words} == wanted[line], line
+        assert {word.rstrip("/=").replace("\\", "") for word in words} == wanted[line], line
+
+
+@every_shell
+def test_group_with_an_argument(shell: Shell, folder: Path) -> None:
+    """At `history`, its commands and all codes are offered; after a code, only options."""
+    (history,) = (one for one in commands() if one.path == ("history",))
+    options = {name for one in history.options for name in one.names if name.startswith("--")}
+    lines = ["hermes-doctor history ", "hermes-doctor history QQ-TOKEN --"]
+    first, second = shell(lines, folder, NAMES[0])
+
+    assert first == {"prune", *history.arguments[0].value.words}
+    assert {one.rstrip("=") for one in second} == options
+
+
+def test_options_that_switch_off() -> None:
+    """The menus say of `--no-…` that it switches off, and do not repeat the other text."""
+    (watch,) = (one for one in commands() if one.path == ("watch", "install"))
+    (heal,) = (one for one in watch.options if "--heal" in one.names)
+    files = share.files()
+    zsh = files["zsh/site-functions/_hermes-doctor"]
+    fish = files["fish/vendor_completions.d/hermes-doctor.fish"]
+
+    assert heal.summary_of("--no-heal") == "Switch off --heal"
+    assert "--heal[Apply safe fixes" in zsh
+    assert "--no-heal[Switch off --heal]" in zsh
+    assert "--no-network[Switch off --network]" in zsh
+    assert " -l heal -d 'Apply safe fixes" in fish
+    assert " -l no-heal -d 'Switch off --heal'" in fish
+    assert " -l no-network -d 'Switch off --network'" in fish
+
+
+@pytest.mark.needs("zsh")
+def test_zsh_does_not_ask(folder: Path) -> None:
+    """The options of `watch install` fit on a terminal: no two have the same text."""
+    with shells.Terminal(["/usr/bin/zsh", "-f", "-i"], folder, NAMES[0], PROMPT="") as terminal:
+        terminal.type("fpath=($SHARE/zsh/site-functions $fpath); autoload -Uz compinit\n")
+        terminal.type("compinit -D -u; echo rea''dy\n")
+        terminal.wait(functools.partial(_is_shown, terminal, b"ready"))
+        terminal.type("hermes-doctor watch install --\t")
+        terminal.wait(functools.partial(_is_shown, terminal, b"Switch off --network"))
+
+    assert b"do you wish" not in terminal.seen
 
 
 @pytest.mark.parametrize(

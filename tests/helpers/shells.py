@@ -43,6 +43,7 @@ fpath=($SHARE/zsh/site-functions $fpath)
 autoload -Uz compinit
 compinit -D -u
 PROMPT=
+LISTMAX=10000  # or it asks before it shows many words
 zstyle ':completion:*' insert-tab false
 zstyle ':completion:*' menu no
 setopt no_beep no_list_beep list_ambiguous

@@ -39,12 +39,23 @@ class Option:
     repeatable: bool
     help: str
     """What it does, with its default."""
+    off: str | None = None
+    """The one of its names that switches it off, such as `--no-heal` of `--heal`."""
+
+    @property
+    def on(self) -> tuple[str, ...]:
+        """Its names without the one that switches it off."""
+        return tuple(name for name in self.names if name != self.off)
 
     @property
     def summary(self) -> str:
         """The first sentence, for menus."""
         first, stop, _ = self.help.partition(". ")
         return first if stop else self.help.partition(" [default")[0].rstrip(".")
+
+    def summary_of(self, name: str) -> str:
+        """The text for one of its names in a menu."""
+        return f"Switch off {self.on[-1]}" if name == self.off else self.summary
 
 
 @dataclass(frozen=True)
@@ -120,7 +131,8 @@ def _command(command: Any, path: tuple[str, ...], above: Context | None) -> Comm
 def _option(param: Any, ctx: Context) -> Option:
     names = tuple(sorted((*param.opts, *param.secondary_opts), key=lambda name: (len(name), name)))
     value = None if param.is_flag else _value(param, ctx)
-    return Option(names, value, bool(param.multiple), _text(param))
+    off = param.secondary_opts[0] if param.secondary_opts else None
+    return Option(names, value, bool(param.multiple), _text(param), off)
 
 
 def _argument(param: Any, ctx: Context) -> Argument:
@@ -130,12 +142,18 @@ def _argument(param: Any, ctx: Context) -> Argument:
 def _value(param: Any, ctx: Context) -> Value:
     words = tuple(one.value for one in param.shell_complete(ctx, "") if one.type == "plain")
     choice = "|".join(words) if param.param_type_name == "argument" and len(words) < _FEW else ""
-    name = (param.metavar or "").strip("[]. ") or choice
+    name = _without_brackets(param.metavar or "") or choice
     if "path" in param.type.name:
         name = name or "FILE"
         return Value(FOLDER if name in _FOLDERS else FILE, name)
     plain = param.name.rstrip("s").upper() if param.param_type_name == "argument" else "TEXT"
     return Value(TEXT, name or plain, words)
+
+
+def _without_brackets(metavar: str) -> str:
+    """The name of a value, without what marks it as optional or repeatable."""
+    name = metavar.rstrip(". ")
+    return name[1:-1] if name.startswith("[") and name.endswith("]") else name
 
 
 def _text(param: Any) -> str:

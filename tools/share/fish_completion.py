@@ -99,10 +99,12 @@ def _lines(command: Command, lists: WordLists) -> Iterator[str]:
         yield f"{first} -a {one.path[-1]} -d {_quoted(one.summary.rstrip('.'))}"
     for option in command.options:
         names = " ".join(
-            f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option.names
+            f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option.on
         )
         value = f" {_value(option.value, lists)}" if option.value else ""
         yield f"{here} {names}{value} -d {_quoted(option.summary)}"
+        if option.off:
+            yield f"{here} -l {option.off[2:]} -d {_quoted(option.summary_of(option.off))}"
     for number, argument in enumerate(command.arguments):
         if argument.value.words or argument.value.kind in (FOLDER, FILE):
             place = f"{_double(path)}" + ("" if argument.repeatable else f" {number}")

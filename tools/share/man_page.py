@@ -82,7 +82,7 @@ def _lines(tree: Command) -> Iterator[str]:
         yield from _command(command)
     sections = dict(_sections(tree.epilog))
     yield ".SH EXIT STATUS"
-    yield from _codes(sections["Exit codes"])
+    yield from exit_codes(sections["Exit codes"])
     yield _text("The commands above name what differs.")
     yield ".SH FILES"
     yield from _table(_FILES)
@@ -124,7 +124,15 @@ def _options(options: tuple[Option, ...]) -> Iterator[str]:
         names = ", ".join(f"\\fB{_plain(name)}\\fR" for name in option.names)
         yield ".TP"
         yield f"{names} \\fI{_plain(option.value.name)}\\fR" if option.value else names
-        yield _text(option.help)
+        yield _text(_help(option))
+
+
+def _help(option: Option) -> str:
+    """What an option does; one that can be switched off says how before its default."""
+    if option.off is None:
+        return option.help
+    text, default, value = option.help.partition(" [default")
+    return f"{text} `{option.off}` switches it off.{default}{value}"
 
 
 def _sections(epilog: str) -> Iterator[tuple[str, list[str]]]:
@@ -135,10 +143,12 @@ def _sections(epilog: str) -> Iterator[tuple[str, list[str]]]:
             yield title.rstrip(":"), [line.removeprefix("  ") for line in lines]
 
 
-def _codes(lines: list[str]) -> Iterator[str]:
+def exit_codes(lines: list[str]) -> Iterator[str]:
+    """The exit codes of a help text, each with its meaning as a sentence."""
     for line in lines:
         code, _, meaning = line.partition(" ")
-        yield from (".TP", f"\\fB{code}\\fR", f"{_text(meaning.strip()).capitalize()}.")
+        meaning = meaning.strip()
+        yield from (".TP", f"\\fB{code}\\fR", _text(f"{meaning[:1].upper()}{meaning[1:]}."))
     yield ".PP"
 
 

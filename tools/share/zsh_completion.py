@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from tools.share.command_tree import FILE, FOLDER, NAMES, Command, Option, Value
+from tools.share.command_tree import FILE, FOLDER, NAMES, Argument, Command, Option, Value
 from tools.share.word_lists import WordLists
 
 _HEAD = """\
@@ -17,6 +17,11 @@ _FUNCTION = """
 {specs}
 }}
 """
+_ARGUMENT = """\
+        *)
+          _arguments -s -S \\
+{specs} && ret=0
+          ;;"""
 _GROUP = """
 {name}() {{
   local curcontext="$curcontext" context state state_descr line
@@ -30,7 +35,9 @@ _GROUP = """
     '1: :->command' \\
     '*:: :->rest' && ret=0
   case $state in
-    command) _describe -t commands command below && ret=0 ;;
+    command)
+      _describe -t commands command below && ret=0
+{first}      ;;
     rest)
       curcontext="${{curcontext%:*}}-$line[1]:"
       case $line[1] in
@@ -59,6 +66,10 @@ def script(tree: Command) -> str:
 def _function(command: Command, lists: WordLists) -> str:
     specs = [spec for one in command.options for spec in _option(one, lists)]
     if command.commands:
+        cases = [f"        {one.path[-1]}) {_name(one)} && ret=0 ;;" for one in command.commands]
+        if command.arguments:  # the first word is an argument
+            later = [*specs, *_arguments(command.arguments[1:], lists)]
+            cases.append(_ARGUMENT.format(specs=_joined(later, 12)))
         return _GROUP.format(
             name=_name(command),
             commands="\n".join(
@@ -66,28 +77,41 @@ def _function(command: Command, lists: WordLists) -> str:
                 for one in command.commands
             ),
             specs=_joined(specs),
-            cases="\n".join(
-                f"        {one.path[-1]}) {_name(one)} && ret=0 ;;" for one in command.commands
-            ),
+            first="".join(_first(command, lists)),
+            cases="\n".join(cases),
         )
-    for number, argument in enumerate(command.arguments, 1):
-        place = "*" if argument.repeatable else str(number)
-        name = argument.value.name.lower().replace("|", " or ")
-        specs.append(_quoted(f"{place}:{name}:{_action(argument.value, lists)}"))
+    specs += _arguments(command.arguments, lists)
     if command.runs_others:
         specs += [_quoted("(-)1:command: _command_names -e"), _quoted("*::argument:_normal")]
     return _FUNCTION.format(name=_name(command), specs=_joined(specs))
 
 
+def _arguments(arguments: Sequence[Argument], lists: WordLists) -> Iterator[str]:
+    for number, argument in enumerate(arguments, 1):
+        place = "*" if argument.repeatable else str(number)
+        name = _colons(argument.value.name.lower().replace("|", " or "))
+        yield _quoted(f"{place}:{name}:{_action(argument.value, lists)}")
+
+
+def _first(command: Command, lists: WordLists) -> Iterator[str]:
+    """A line that also offers the argument of a group, where its commands are offered."""
+    for argument in command.arguments[:1]:
+        found = _action(argument.value, lists).strip()
+        if found.startswith("("):
+            found = f"compadd {found[1:-1]}"
+        if found:
+            yield f"      {found} && ret=0\n"
+
+
 def _option(option: Option, lists: WordLists) -> Iterator[str]:
     others = "" if option.repeatable else f"({' '.join(option.names)})"
     many = "*" if option.repeatable else ""
-    text = option.summary.replace("[", "(").replace("]", ")")
     for name in option.names:
+        text = option.summary_of(name).replace("[", "(").replace("]", ")")
         equals, value = "", ""
         if option.value is not None:
             equals = "=" if name.startswith("--") else "+"
-            value = f":{option.value.name.lower()}:{_action(option.value, lists)}"
+            value = f":{_colons(option.value.name.lower())}:{_action(option.value, lists)}"
         yield _quoted(f"{others}{many}{name}{equals}[{text}]{value}")
 
 
@@ -106,8 +130,8 @@ def _name(command: Command) -> str:
     return "_".join(("_hermes_doctor", *command.path)).replace("-", "_")
 
 
-def _joined(specs: list[str]) -> str:
-    return " \\\n".join(f"    {one}" for one in specs)
+def _joined(specs: list[str], indent: int = 4) -> str:
+    return " \\\n".join(f"{' ' * indent}{one}" for one in specs)
 
 
 def _colons(text: str) -> str:
