@@ -20,14 +20,23 @@ _DESCRIPTION = (
     "Looking changes nothing: `check` writes no file and waits for no lock. Repairing loses "
     "nothing: `fix --apply` backs up each file before it changes it, checks the result, and `undo` "
     "restores the old files byte for byte.",
-    "The home is the folder of `--home`, or of the variable HERMES_HOME, or `~/.hermes`, or "
-    "`/opt/data`, whichever is set or exists first.",
+    "The home is the folder of `--home`, or of the variable HERMES_HOME, or of `home` in "
+    "config.toml, or `~/.hermes`, or `/opt/data`, whichever is set or exists first.",
 )
 _FILES = {
-    "~/.hermes": "The home, unless `--home` or HERMES_HOME names another folder.",
-    "HOME/backups/doctor/": "Backups and the receipts of repairs in a home, unless `--vault` "
-    "names another folder for backups. Only the owner can read them.",
+    "~/.hermes": "The home, unless `--home`, HERMES_HOME or config.toml names another folder.",
+    "HOME/backups/doctor/": "Backups and the receipts of repairs in a home, unless `--vault`, "
+    "HERMES_DOCTOR_VAULT or config.toml names another folder for backups. Only the owner can read "
+    "them.",
+    "/etc/hermes-doctor/config.toml": "Settings for all users.",
+    "~/.config/hermes-doctor/config.toml": "Settings of one user; they come before those for all "
+    "users. `settings` shows what applies.",
+    "~/.config/hermes-doctor/mutes.json": "What `mute` muted. Mutes of root are in "
+    "`/etc/hermes-doctor/` and count for all users.",
     "~/.local/state/hermes-doctor/": "What a watch remembers between its checks.",
+    "~/.local/state/hermes-doctor/history.db": "What `history` shows; a watch and `check --record` "
+    "write it.",
+    "/var/lib/hermes-doctor-watch-*/": "The same for a watch that is a system service.",
     "~/.local/share/hermes-doctor/bin/": "The launcher that `hook install` puts first on PATH.",
     "~/.local/share/hermes-doctor/learned/": "What `learn` asked a new release of Hermes.",
     "PREFIX/share/hermes-doctor/prometheus-alerts.yml": "Alerts for Prometheus. PREFIX is the "
@@ -35,8 +44,14 @@ _FILES = {
 }
 _ENVIRONMENT = {
     "HERMES_HOME": "The home, if `--home` is not given.",
-    "XDG_STATE_HOME, XDG_DATA_HOME": "Use these folders instead of `~/.local/state` and "
-    "`~/.local/share`.",
+    "HERMES_DOCTOR_FAIL_ON": "From this severity on, `check` exits with 1, if `--fail-on` is not "
+    "given.",
+    "HERMES_DOCTOR_LANGUAGE": "The language of texts; so far, there is only `en`.",
+    "HERMES_DOCTOR_PLUGINS": "Folders of plugins, separated by colons, if `--plugins` is not "
+    "given.",
+    "HERMES_DOCTOR_VAULT": "The folder for backups, if `--vault` is not given.",
+    "XDG_CONFIG_HOME, XDG_STATE_HOME, XDG_DATA_HOME": "Use these folders instead of `~/.config`, "
+    "`~/.local/state` and `~/.local/share`.",
     "NO_COLOR": "If it is set and not empty, the output has no colours.",
     "COLUMNS": "The width of the output, if it is not that of the terminal.",
     "TMPDIR": "The folder for temporary files.",
