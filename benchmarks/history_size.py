@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from hermes_doctor.history import database, recording
-from hermes_doctor.history.moments import whole
+from hermes_doctor.history.moments import to_seconds
 from hermes_doctor.history.observation import Observation, observe
 from hermes_doctor.history.recorder import EVERY
 from hermes_doctor.history.recording import Continuity
@@ -55,7 +55,7 @@ def year(days: int, round_at: Callable[[int], Observation]) -> tuple[int, float]
     with tempfile.TemporaryDirectory() as folder:
         home, file = Path(folder, "home"), Path(folder, "history.db")
         home.mkdir()
-        began, start = time.monotonic(), whole(START)
+        began, start = time.monotonic(), to_seconds(START)
         last, written = None, 0
         for day in range(days):
             with database.transaction(file) as db:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.history.layout import APPLICATION, COLUMNS, VERSION, readable, refuse_newer
+from hermes_doctor.history.moments import ImpossibleValue
 from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 from hermes_doctor.system import disk
@@ -32,8 +33,8 @@ WAIT = 5.0
 KEPT = 3
 """Damaged files to keep."""
 _SIDECARS = ("-journal", "-wal", "-shm")
-_IMPOSSIBLE = (ValueError, TypeError, KeyError, OverflowError, AttributeError, RecursionError)
-"""What values raise that no history contains."""
+_UNREADABLE = (ValueError, TypeError, KeyError, OverflowError, AttributeError, RecursionError)
+"""What sqlite-utils raises for damaged names of tables and columns."""
 _DAMAGE = frozenset(
     {
         sqlite3.SQLITE_ERROR,  # a table or column is missing
@@ -69,8 +70,6 @@ def transaction(path: Path, *, verify: bool = False) -> Iterator[Database]:
         db.execute("BEGIN IMMEDIATE")
         try:
             _prepare(db)
-            if verify:
-                _verify_columns(db)
             yield db
         except BaseException:
             db.rollback()
@@ -86,7 +85,10 @@ def vacuum(path: Path) -> None:
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[Database]:
-    """The open file; every error of SQLite becomes Damaged or Trouble."""
+    """The open file; errors of SQLite and impossible values become Damaged or Trouble.
+
+    Any other error is a bug, and no reason to set a history aside.
+    """
     from sqlite_utils import Database
 
     disk.make_folder(path.parent)
@@ -99,7 +101,7 @@ def _opened(path: Path) -> Iterator[Database]:
                 if db.journal_mode != "delete":
                     db.disable_wal()
                 yield db
-        except (sqlite3.Error, Damaged, *_IMPOSSIBLE) as error:
+        except (sqlite3.Error, Damaged, ImpossibleValue, UnicodeDecodeError) as error:
             explained = _explained(error, path)
             if isinstance(explained, Damaged):
                 explained.inode = os.lstat(here).st_ino
@@ -126,7 +128,7 @@ def _explained(error: Exception, path: Path) -> Exception:
     if isinstance(error, Damaged):
         return error
     if not isinstance(error, sqlite3.Error):
-        return Damaged(f"it contains impossible values ({type(error).__name__})")
+        return Damaged(f"it contains impossible values ({error})")
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code in _DAMAGE:
         return Damaged(str(error))
@@ -142,13 +144,20 @@ def _verify(db: Database) -> None:
 def _verify_columns(db: Database) -> None:
     """Raise if a column is missing; sqlite-utils would create the table without a word."""
     for table, columns in COLUMNS.items():
-        missing = [name for name in columns if name not in db.table(table).columns_dict]
-        if missing:
-            raise Damaged(f"its table {table} lacks {missing[0]}")
+        db.execute(f"SELECT {', '.join(f'[{name}]' for name in columns)} FROM {table} LIMIT 0")
+        db.execute(f"SELECT * FROM {table} LIMIT 0")  # raises if the name of a column is no text
 
 
 def _prepare(db: Database) -> None:
-    """Check whose file it is, and bring its tables up to date."""
+    """Check whose file it is, bring its tables up to date, and see that they are complete."""
+    try:
+        _migrate(db)
+        _verify_columns(db)
+    except _UNREADABLE as error:
+        raise Damaged(f"its tables cannot be read ({type(error).__name__})") from None
+
+
+def _migrate(db: Database) -> None:
     application = _pragma(db, "application_id")
     if _pragma(db, "schema_version") and application != APPLICATION:
         raise Damaged("it belongs to another program")
@@ -171,6 +180,7 @@ def _migrations() -> Migrations:
 
     steps = Migrations("hermes-doctor")
     steps(name="1")(_first_tables)
+    steps(name="2")(_add_options)
     return steps
 
 
@@ -209,6 +219,11 @@ def _first_tables(db: Database) -> None:
         not_null={"home", "at", "kind", "what"},
         defaults={"times": 1},
     ).create_index(["home", "kind", "at"])
+
+
+def _add_options(db: Database) -> None:
+    """The options without which a problem is not found: --deep, --network."""
+    db.table("episodes").add_column("options", str)
 
 
 def set_aside(path: Path, inode: int) -> Path | None:

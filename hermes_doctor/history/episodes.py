@@ -6,11 +6,11 @@ problem that comes back soon continues its episode, so that one that flaps all y
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.history.marks import add_mark
-from hermes_doctor.history.moments import to_text
+from hermes_doctor.history.moments import ImpossibleValue, from_text, number, to_text
 from hermes_doctor.history.observation import Key, Observation, SeenFinding
 from hermes_doctor.history.receipts import EndedRun
 from hermes_doctor.model import Severity
@@ -25,47 +25,81 @@ GONE, REPAIRED, UNKNOWN = "gone", "repaired", "unknown"
 
 
 def record_findings(
-    db: Database, home: int, seen: Observation, unseen: bool, runs: Sequence[EndedRun]
+    db: Database,
+    home: int,
+    seen: Observation,
+    runs: Sequence[EndedRun],
+    is_gap: Callable[[int], bool],
 ) -> None:
-    """Bring the episodes of a home up to date; `unseen` if there was a gap before."""
+    """Bring the episodes of a home up to date; `is_gap` tells if nobody watched since a moment."""
     table = db.table("episodes")
+    repaired = _record_runs(db, home, runs)
     open_now: dict[Key, dict[str, Any]] = {
         (str(row["code"]), str(row["subject"])): row
         for row in table.rows_where("home = ? and ended is null", [home])
     }
+    for key, run in repaired.items():
+        if key not in open_now:
+            _attach(db, home, key, run)
     for key, finding in seen.findings.items():
         known = open_now.get(key) or _ended_soon_before(db, home, key, seen.at)
         if known is None:
-            table.insert(_new(home, key, finding, seen.at))
-            continue
-        worst = min(finding.severity, Severity(known["severity"]), key=lambda one: one.rank)
-        now: dict[str, Any] = {
-            "severity": worst.value,
-            "title": finding.title,
-            "check": finding.check,
-        }
-        now |= {"last_seen": to_text(seen.at), "ended": None, "how": None, "repair": None}
-        now["returns"] = int(known["returns"]) + (known["ended"] is not None)
-        table.update(known["id"], now)
-    repaired = _record_runs(db, home, runs)
+            table.insert(_new(home, key, finding, seen))
+        else:
+            table.update(known["id"], _continued(known, finding, seen))
     for key, row in open_now.items():
-        run = repaired.get(key)
-        if run:
-            table.update(row["id"], {"repair": run})
-        if key in seen.findings or not seen.may_end(key[0], str(row["check"])):
-            continue
-        run = run or row["repair"]
-        how = REPAIRED if run else UNKNOWN if unseen else GONE
-        ended = str(row["last_seen"]) if unseen else to_text(seen.at)
-        table.update(row["id"], {"ended": ended, "how": how, "repair": run})
+        found_run = repaired.get(key)
+        if found_run:
+            table.update(row["id"], {"repair": found_run.id})
+        if key not in seen.findings and (end := _end(row, seen, found_run, is_gap)):
+            table.update(row["id"], end)
 
 
-def _new(home: int, key: Key, finding: SeenFinding, at: int) -> dict[str, Any]:
+def _continued(known: Any, finding: SeenFinding, seen: Observation) -> dict[str, Any]:
+    """What changes in an episode whose problem is seen again."""
+    worst = min(finding.severity, _severity(known["severity"]), key=lambda one: one.rank)
+    needed = seen.options.intersection(str(known["options"] or "").split())
+    return {
+        **{"severity": worst.value, "title": finding.title, "check": finding.check},
+        **{"last_seen": to_text(seen.at), "ended": None, "how": None, "repair": None},
+        "returns": number(known["returns"]) + (known["ended"] is not None),
+        "options": " ".join(sorted(needed)),
+    }
+
+
+def _end(
+    row: Any, seen: Observation, run: EndedRun | None, is_gap: Callable[[int], bool]
+) -> dict[str, Any] | None:
+    """How an open episode ends; None if it may still be there."""
+    code, check, last = str(row["code"]), str(row["check"]), from_text(row["last_seen"])
+    repair = run.id if run else row["repair"]
+    looked = seen.may_end(code, check, str(row["options"] or ""))
+    if not looked:
+        if seen.knows(check) and not seen.has_given_up(code, last):
+            return None
+        return {"ended": to_text(last), "how": UNKNOWN, "repair": repair}
+    unseen = is_gap(last)
+    return {
+        "ended": to_text(last if unseen else seen.at),
+        "how": REPAIRED if repair else UNKNOWN if unseen else GONE,
+        "repair": repair,
+    }
+
+
+def _severity(stored: Any) -> Severity:
+    try:
+        return Severity(stored)
+    except ValueError:
+        raise ImpossibleValue("not a severity") from None
+
+
+def _new(home: int, key: Key, finding: SeenFinding, seen: Observation) -> dict[str, Any]:
+    at = to_text(seen.at)
     return {
         **{"home": home, "code": key[0], "subject": key[1], "severity": finding.severity.value},
         **{"title": finding.title, "check": finding.check, "returns": 0},
-        **{"first_seen": to_text(at), "last_seen": to_text(at)},
-        **{"ended": None, "how": None, "repair": None},
+        **{"first_seen": at, "last_seen": at, "ended": None, "how": None, "repair": None},
+        "options": " ".join(sorted(seen.options)),
     }
 
 
@@ -80,9 +114,18 @@ def _ended_soon_before(db: Database, home: int, key: Key, at: int) -> dict[str, 
     return next(iter(list(rows)), None)
 
 
-def _record_runs(db: Database, home: int, runs: Sequence[EndedRun]) -> dict[Key, str]:
+def _attach(db: Database, home: int, key: Key, run: EndedRun) -> None:
+    """Note the run at an episode that ended while it worked, before its receipt said how."""
+    db.execute(
+        "UPDATE episodes SET how = ?, repair = ? WHERE home = ? AND code = ? AND subject = ? "
+        "AND how = ? AND ended BETWEEN ? AND ?",
+        (REPAIRED, run.id, home, *key, GONE, to_text(run.began), to_text(run.at)),
+    )
+
+
+def _record_runs(db: Database, home: int, runs: Sequence[EndedRun]) -> dict[Key, EndedRun]:
     """Mark the runs; return which problem which run repaired."""
-    repaired: dict[Key, str] = {}
+    repaired: dict[Key, EndedRun] = {}
     for run in runs:
         for item in run.items:
             code, subject = item.key
@@ -90,5 +133,5 @@ def _record_runs(db: Database, home: int, runs: Sequence[EndedRun]) -> dict[Key,
             what = f"{item.fix}: {item.outcome}"
             add_mark(db, home, run.at, kind, what, code=code, subject=subject, run=run.id)
             if run.kind == "fix" and item.outcome == "verified":
-                repaired[item.key] = run.id
+                repaired[item.key] = run
     return repaired

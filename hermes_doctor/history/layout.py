@@ -6,7 +6,7 @@ from hermes_doctor.model import Trouble
 
 APPLICATION = 0x48446869
 """SQLite's application id of a history: "HDhi"."""
-VERSION = 1
+VERSION = 2
 """SQLite's user version: the number of the newest migration."""
 
 
@@ -18,7 +18,7 @@ COLUMNS = {
     ),
     "episodes": (
         *("id", "home", "code", "subject", "severity", "title", "check", "first_seen"),
-        *("last_seen", "ended", "how", "repair", "returns"),
+        *("last_seen", "ended", "how", "repair", "returns", "options"),
     ),
     "hours": ("home", "hour", "working", "limited", "silent"),
     "marks": ("id", "home", "at", "kind", "what", "code", "subject", "run", "times", "until"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes_doctor.history.moments import HOUR, from_text, to_text
+from hermes_doctor.history.moments import HOUR, from_text, number, to_text
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -33,7 +33,7 @@ def add_mark(
         )
         if same and abs(at - from_text(same[0]["at"])) < HOUR:
             last = max(now, str(same[0]["until"] or now))
-            table.update(same[0]["id"], {"times": int(same[0]["times"]) + 1, "until": last})
+            table.update(same[0]["id"], {"times": number(same[0]["times"]) + 1, "until": last})
             return
     table.insert(
         {

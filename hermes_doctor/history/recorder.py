@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.examination.running_checks import describe_crash
-from hermes_doctor.history import place
+from hermes_doctor.history import place, receipts
 from hermes_doctor.history.identity import boot_id, identity_of
 from hermes_doctor.history.layout import NewerHistory
 from hermes_doctor.history.observation import Observation, observe
+from hermes_doctor.history.receipts import EndedRun
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
@@ -35,7 +36,7 @@ class SingleRounds(NamedTuple):
     """What the single rounds of a watch, each a process of its own, have seen."""
 
     digest: str
-    """Of the observation in the file, which all rounds since then have repeated."""
+    """Fingerprint of the last written observation; all rounds since then were equal to it."""
     written: int
     """When it was written."""
     seen: int
@@ -64,6 +65,8 @@ class Recorder:
         """A later one that only says that nothing has changed."""
         self.rounds: SingleRounds | None = None
         """Kept with the state of the watch, so that the next single round can continue."""
+        self._runs: list[EndedRun] = []
+        """The runs that were read from receipts."""
         self._since: int | None = None
         self._gap = False
         self._verified = False
@@ -171,8 +174,9 @@ class Recorder:
             single=self.single,
             gap=self._gap,
         )
+        self._runs = receipts.ended_runs(self.home, self._runs)
         with database.transaction(self.file, verify=not self._verified) as db:
-            notes = record(db, self.home, seen, known, self.boot)
+            notes = record(db, self.home, seen, known, self.boot, self._runs)
         self._written, self._waiting, self._gap, self._verified = seen, None, False, True
         return notes
 

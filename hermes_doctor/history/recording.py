@@ -6,15 +6,17 @@ home do not count it twice, and time in which nothing was recorded stays unknown
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hermes_doctor import __version__
 from hermes_doctor.examination.condition import Condition
-from hermes_doctor.history import identity, moments, pruning, receipts
+from hermes_doctor.history import identity, pruning
 from hermes_doctor.history.episodes import record_findings
 from hermes_doctor.history.marks import add_mark
-from hermes_doctor.history.moments import DAY, HOUR, from_text, to_text
+from hermes_doctor.history.moments import DAY, HOUR, from_text, number, split_by_hour, to_text
 from hermes_doctor.history.observation import Observation
+from hermes_doctor.history.receipts import EndedRun
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import duration
@@ -39,15 +41,25 @@ class Continuity(NamedTuple):
     longest: int
     """Seconds without a record that still count as watched."""
     since: int | None = None
-    """This watch has watched without a gap since this moment, its last record."""
+    """When this watch wrote its last record; it has watched without a gap since then."""
     single: bool = False
     """Single checks, such as those of cron: they may be as far apart as the last two were."""
     gap: bool = False
     """The machine slept or its clock was set since the last record."""
 
 
-def record(db: Database, home: Home, seen: Observation, known: Continuity, boot: str) -> list[str]:
-    """Record an observation; return what the operator should know, such as a changed clock."""
+def record(
+    db: Database,
+    home: Home,
+    seen: Observation,
+    known: Continuity,
+    boot: str,
+    runs: Sequence[EndedRun] = (),
+) -> list[str]:
+    """Record an observation and the runs that ended before it, oldest first.
+
+    Return what the operator should know, such as a changed clock.
+    """
     rows = list(db.table("homes").rows)
     place = seen.identity or identity.identity_of(home.path)
     if not place:
@@ -55,7 +67,7 @@ def record(db: Database, home: Home, seen: Observation, known: Continuity, boot:
     path = identity.stored_path(home.path)
     row = identity.find_row(rows, path, place, boot)
     if row is None:
-        _first_record(db, home, seen, place, boot)
+        _first_record(db, home, seen, place, boot, runs[-1].id if runs else "")
         return []
     home_id, last = int(row["id"]), from_text(row["last_seen"])
     notes: list[str] = []
@@ -75,10 +87,10 @@ def record(db: Database, home: Home, seen: Observation, known: Continuity, boot:
     unseen = _is_gap(row, last, seen.at, known)
     if seen.condition is not None:
         changed |= _count_time(db, row, seen, known)
-    runs = receipts.ended_runs(home, str(row["last_run"] or ""))
-    record_findings(db, home_id, seen, unseen, runs)
-    if runs:
-        changed["last_run"] = runs[-1].id
+    new = [one for one in runs if one.id > str(row["last_run"] or "")]
+    record_findings(db, home_id, seen, new, lambda last: _is_gap(row, last, seen.at, known))
+    if new:
+        changed["last_run"] = new[-1].id
     changed |= _changes(db, row, seen, unseen)
     if known.single and known.since is None and seen.at > last:
         changed["spacing"] = min(seen.at - last, DAY)
@@ -88,7 +100,9 @@ def record(db: Database, home: Home, seen: Observation, known: Continuity, boot:
     return notes
 
 
-def _first_record(db: Database, home: Home, seen: Observation, place: str, boot: str) -> None:
+def _first_record(
+    db: Database, home: Home, seen: Observation, place: str, boot: str, last_run: str
+) -> None:
     now = to_text(seen.at)
     gateway = seen.gateways[0] if seen.gateways else None
     made = db.table("homes").insert(
@@ -105,12 +119,12 @@ def _first_record(db: Database, home: Home, seen: Observation, place: str, boot:
             "doctor": __version__,
             "gateway": gateway.pid if gateway else None if seen.gateways is None else 0,
             "gateway_started": to_text(gateway.started) if gateway else None,
-            "last_run": receipts.newest_run(home),
+            "last_run": last_run,
             "steady_since": now,
             "pruned": now,
         }
     )
-    record_findings(db, int(str(made.last_pk)), seen, False, [])
+    record_findings(db, int(str(made.last_pk)), seen, [], lambda _: False)
 
 
 def _is_gap(row: Any, last: int, at: int, known: Continuity) -> bool:
@@ -121,7 +135,7 @@ def _is_gap(row: Any, last: int, at: int, known: Continuity) -> bool:
         return False
     longest = known.longest
     if known.single:
-        longest = max(longest, min(2 * int(row["spacing"] or 0), LONGEST_SPACING))
+        longest = max(longest, min(2 * number(row["spacing"]), LONGEST_SPACING))
     return at - last > longest
 
 
@@ -134,15 +148,12 @@ def _count_time(db: Database, row: Any, seen: Observation, known: Continuity) ->
     if _is_gap(row, start, seen.at, known):
         return changed
     hours = db.table("hours")
-    while start < seen.at:
-        hour = moments.hour_of(start)
-        end = min(seen.at, hour + HOUR)
+    for hour, more in split_by_hour(start, seen.at):
         key = (row["id"], to_text(hour))
         found = list(hours.rows_where("home = ? and hour = ?", key))
-        spent = {name.value: int(found[0][name.value]) if found else 0 for name in _COUNTED}
-        spent[column] += min(end - start, max(0, HOUR - sum(spent.values())))
+        spent = {name.value: number(found[0][name.value]) if found else 0 for name in _COUNTED}
+        spent[column] += min(more, max(0, HOUR - sum(spent.values())))
         hours.upsert({"home": key[0], "hour": key[1], **spent}, pk=("home", "hour"))
-        start = end
     return changed
 
 

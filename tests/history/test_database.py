@@ -12,6 +12,7 @@ import pytest
 from hermes_doctor.history import database, layout
 from hermes_doctor.history.database import Damaged, transaction
 from hermes_doctor.history.layout import APPLICATION, VERSION, NewerHistory
+from hermes_doctor.history.moments import from_text
 from hermes_doctor.model import Trouble
 
 ENGINE = Path(database.__file__).parents[1]
@@ -182,3 +183,25 @@ def test_a_folder_that_may_not_be_written(file: Path, monkeypatch: pytest.Monkey
     database.vacuum(file)
     with transaction(file, verify=True):
         pass
+
+
+def test_an_older_history_gets_new_columns(file: Path) -> None:
+    """Version 1 did not know with which options a problem was found; its rows stay."""
+    db = sqlite3.connect(file)
+    db.executescript(
+        "ALTER TABLE episodes DROP COLUMN options; PRAGMA user_version = 1;"
+        "DELETE FROM _sqlite_migrations WHERE name = '2';"
+        "INSERT INTO homes (path, identity, first_seen, last_seen) VALUES ('/x', 'b1:2', 'a', 'b')"
+    )
+    db.close()
+    with transaction(file, verify=True) as found:
+        assert "options" in found.table("episodes").columns_dict
+        assert [row["path"] for row in found.table("homes").rows] == ["/x"]
+
+
+def test_a_bug_is_no_damage(file: Path) -> None:
+    """Only what is stored can be damaged: another error stays what it is."""
+    with pytest.raises(AttributeError), transaction(file):
+        raise AttributeError
+    with pytest.raises(Damaged, match="impossible values"), transaction(file):
+        from_text("yesterday")

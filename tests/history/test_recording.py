@@ -265,7 +265,7 @@ def test_days_of_rounds_stay_small(tmp_path: Path) -> None:
     home, file = new_home(tmp_path / "home"), tmp_path / "history.db"
     bad = [observe(found(finding("A", subject=f"s{n}")), after()) for n in range(3)]
     good = observe(found(), after())
-    start = moments.whole(after())
+    start = moments.to_seconds(after())
     with database.transaction(file) as db:
         for minute in range(0, 5 * 1440, 5):
             at = start + minute * 60
