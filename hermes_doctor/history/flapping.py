@@ -22,6 +22,12 @@ class Flapping(NamedTuple):
 
     states: str
     flaps: bool = False
+    title: str = ""
+    """How the problem was last called, which matters when it is gone."""
+    check: str = ""
+    muted: bool = False
+    reported: str = ""
+    """The worst state that was reported since it flaps; empty if none was."""
 
     @property
     def changes(self) -> int:
@@ -48,4 +54,5 @@ def after(known: Flapping | None, before: str, now: str) -> Flapping:
     recent = (states + now)[-STATES:]
     share = percent(recent)
     was = known.flaps if known else False
-    return Flapping(recent, share > SETTLES if was else share >= STARTS)
+    flaps = share > SETTLES if was else share >= STARTS
+    return (known or Flapping(""))._replace(states=recent, flaps=flaps)

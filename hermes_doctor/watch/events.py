@@ -31,7 +31,7 @@ class EventKind(enum.StrEnum):
     FLAPS = "flaps"
     """It keeps coming and going."""
     STABLE = "stable"
-    """It has stopped to flap; the severity says in which state."""
+    """It has stopped flapping; the severity says in which state."""
     BLIND = "blind"
     """A check has had no answer for several rounds."""
     SEES = "sees"

@@ -1,6 +1,7 @@
-"""Reports a problem that keeps coming and going once, and then only that it has settled.
+"""Sends one notice when a problem keeps coming and going, and one when it has settled.
 
-The events of each change are still printed. Only the notices about them are left out.
+The events of each change are still printed. Only the notices about them are left out, unless the
+problem gets worse than reported before.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from datetime import datetime
 from hermes_doctor.history import flapping
 from hermes_doctor.history.flapping import STATES, Flapping
 from hermes_doctor.model import Severity
-from hermes_doctor.watch.changes import CurrentFinding
+from hermes_doctor.watch.changes import CurrentFinding, RoundChanges
 from hermes_doctor.watch.events import PRESENT, EventKind, Key, WatchEvent
 
 ABSENT = "-"
@@ -25,21 +26,22 @@ MOST = 1000
 def follow(
     known: dict[Key, Flapping],
     before: Mapping[Key, CurrentFinding],
-    after: Mapping[Key, CurrentFinding],
+    found: RoundChanges,
     at: datetime,
 ) -> list[WatchEvent]:
-    """Add the states of this round; return an event for each that starts or stops to flap."""
+    """Add the states of this round; return an event for each that starts or stops flapping."""
     events = []
-    for key in list(dict.fromkeys((*known, *before, *after))):
-        now = after.get(key)
-        if now is not None and not now.rounds:  # its check has no answer
+    for key in list(dict.fromkeys((*known, *before, *found.current))):
+        now, old = found.current.get(key), known.get(key)
+        if _has_no_answer(now, old, found):
             continue
-        old = known.get(key)
         made = flapping.after(old, _state(before.get(key)), _state(now))
+        seen = now or before.get(key)
+        if seen is not None:
+            made = made._replace(title=seen.title, check=seen.check, muted=seen.muted)
+        made = made._replace(reported=_reported(old, made, before.get(key)))
         if made.flaps != (old is not None and old.flaps):
-            seen = now or before.get(key)
-            muted = seen is not None and seen.muted
-            events.append(_event(key, made, before.get(key), now, at)._replace(muted=muted))
+            events.append(_event(key, made, now, at)._replace(muted=made.muted))
         if made.is_steady or (old is None and len(known) >= MOST):
             known.pop(key, None)
         else:
@@ -48,9 +50,26 @@ def follow(
 
 
 def is_quiet(known: Mapping[Key, Flapping], event: WatchEvent) -> bool:
-    """Whether no notice is sent for this event, because its problem flaps."""
+    """Whether no notice is sent for this event: its problem flaps and is not worse than before."""
     found = known.get(event.key)
-    return event.kind in _CHANGES and found is not None and found.flaps
+    if event.kind not in _CHANGES or found is None or not found.flaps:
+        return False
+    reported = _SEVERITIES.get(found.reported)
+    return event.severity is None or (reported is not None and event.severity.rank >= reported.rank)
+
+
+def restored(
+    states: str,
+    flaps: bool,
+    title: str = "",
+    check: str = "",
+    muted: bool = False,
+    reported: str | None = None,
+) -> Flapping:
+    """The states of a problem as they were stored; an older watch stored only the first two."""
+    if reported not in ("", *_SEVERITIES):
+        reported = _worst(states) if flaps else ""
+    return Flapping(states, flaps, title, check, muted, reported or "")
 
 
 def is_valid(states: str) -> bool:
@@ -62,17 +81,32 @@ def _state(finding: CurrentFinding | None) -> str:
     return ABSENT if finding is None else _LETTERS[finding.severity]
 
 
-def _event(
-    key: Key,
-    made: Flapping,
-    before: CurrentFinding | None,
-    now: CurrentFinding | None,
-    at: datetime,
-) -> WatchEvent:
-    seen = [_SEVERITIES[one] for one in made.states if one in _SEVERITIES]
-    worst = min(seen, key=lambda one: one.rank, default=Severity.WARNING)
-    title = next((one.title for one in (now, before) if one is not None), "")
-    name = f"{title}; it" if title else "it"
+def _has_no_answer(now: CurrentFinding | None, old: Flapping | None, found: RoundChanges) -> bool:
+    """Whether this round cannot tell if the problem is there."""
+    if now is not None:
+        return not now.rounds
+    return old is not None and old.check in found.unanswered
+
+
+def _reported(old: Flapping | None, made: Flapping, before: CurrentFinding | None) -> str:
+    """The worst state that was reported before this round, or is reported as it starts to flap."""
+    if not made.flaps:
+        return ""
+    if old is None or not old.flaps:
+        return "" if made.muted else _worst(made.states)
+    told = before is not None and not before.muted
+    return _worst(old.reported + (_state(before) if told else ""))
+
+
+def _worst(states: str) -> str:
+    """The worst of some states; empty if the problem was in none of them."""
+    seen = [one for one in states if one in _SEVERITIES]
+    return min(seen, key=lambda one: _SEVERITIES[one].rank, default="")
+
+
+def _event(key: Key, made: Flapping, now: CurrentFinding | None, at: datetime) -> WatchEvent:
+    worst = _SEVERITIES.get(_worst(made.states), Severity.WARNING)
+    name = f"{made.title}; it" if made.title else "it"
     page = f"hermes-doctor explain {key[0]}"
     if made.flaps:
         text = (

@@ -73,7 +73,7 @@ class Notices:
         told = notified.get(topic)
         if state == "gone" and (told is None or told[0] == "gone"):
             self._pending.pop(topic, None)  # its presence was never sent
-        elif told is not None and told[0] == state:
+        elif told is not None and told[0] == state and event.kind is not EventKind.STABLE:
             self._pending.pop(topic, None)
         elif topic in self._pending or len(self._pending) < WAITING:
             self._pending[topic] = (state, event)

@@ -185,7 +185,7 @@ class Watch:
             found = changes.compare(
                 self.memory.standing, self.memory.unanswered, report, at, self.min_rounds
             )
-            flapping = flaps.follow(self.memory.flaps, self.memory.standing, found.current, at)
+            flapping = flaps.follow(self.memory.flaps, self.memory.standing, found, at)
             self._begun = True
             self._begin(report, found.events, at) if begins else None
             for event in (*found.events, *flapping):

@@ -152,8 +152,8 @@ def parse(data: Any) -> WatchState:
         for code, subject, state, at in data["notified"]
     }
     made.flaps = {
-        (str(code), str(subject)): Flapping(str(states), bool(flapping))
-        for code, subject, states, flapping in data.get("flaps", [])
+        (str(code), str(subject)): _flapping(str(states), bool(flapping), *more)
+        for code, subject, states, flapping, *more in data.get("flaps", [])
         if flaps.is_valid(str(states))
     }
     if data.get("recorded") is not None:
@@ -162,6 +162,13 @@ def parse(data: Any) -> WatchState:
     made.ended_mutes = [str(one) for one in data.get("ended_mutes", [])]
     made.deeds = [dict(deed) for deed in data["deeds"]]
     return made
+
+
+def _flapping(states: str, flapping: bool, *more: Any) -> Flapping:
+    if not more:  # stored by an older watch
+        return flaps.restored(states, flapping)
+    title, check, muted, reported = more
+    return flaps.restored(states, flapping, str(title), str(check), muted is True, str(reported))
 
 
 def _number(value: Any) -> float:

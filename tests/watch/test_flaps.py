@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hermes_doctor.history import flapping
 from hermes_doctor.history.flapping import STATES
 from hermes_doctor.model import Severity
 from hermes_doctor.watch.channels import Notice
+from hermes_doctor.watch.events import EventKind
 from hermes_doctor.watch.notices import Notices
 from hermes_doctor.watch.rounds import Watch
 from hermes_doctor.watch.state import WatchState, document, parse
@@ -56,7 +58,7 @@ def test_one_notice_then_quiet_until_it_settles_well(home: Path) -> None:
     assert made.rounds(*[WELL] * 10) == []
     [last] = made.rounds(*[WELL] * 15)
 
-    assert last == "stable: A thing: it has settled and is gone"
+    assert last == "stable: A thing: A is wrong; it has settled and is gone"
     assert made.heard.kinds.count("new") == 30, "what is printed stays complete"
     assert made.heard.kinds.count("flaps") == made.heard.kinds.count("stable") == 1
 
@@ -65,10 +67,10 @@ def test_silent_for_good_is_never_hidden(home: Path) -> None:
     """It settles in the bad state: the notice says so, with its severity."""
     made = Flapping(home)
     made.rounds(*[WELL, *[SICK, WELL] * 10])
-    sent = made.rounds(*[WORSE] * (STATES + 12))
+    worse, settled = made.rounds(*[WORSE] * (STATES + 12))
 
-    assert len(sent) == 1 and sent[0].startswith("stable: critical A")
-    assert "A is wrong; it has settled and is still there" in sent[0]
+    assert worse.startswith("new: critical A") and settled.startswith("stable: critical A")
+    assert "A is wrong; it has settled and is still there" in settled
     assert made.rounds(*[WORSE] * 30) == []
     assert made.rounds(WELL, WELL)[0].startswith("gone"), "afterwards all is as before"
 
@@ -117,7 +119,11 @@ def test_a_stored_state_that_is_wrong() -> None:
     data = document(memory)
     data["flaps"] = [["A", "x", "-e-e", True], ["B", "x", "?!", True], ["C", "x", "", False]]
 
-    assert list(parse(data).flaps) == [("A", "x")]
+    assert parse(data).flaps == {("A", "x"): flapping.Flapping("-e-e", True, reported="e")}
+    data["flaps"] = [["A", "x", "-e-e", True, "title", "looks", True, "c"]]
+    found = parse(data)
+    assert found.flaps["A", "x"] == flapping.Flapping("-e-e", True, "title", "looks", True, "c")
+    assert document(found)["flaps"] == data["flaps"]
     del data["flaps"]
     assert parse(data).flaps == {}
 
@@ -132,3 +138,45 @@ def test_another_folder_starts_from_nothing(home: Path) -> None:
     made.rounds(WELL)
 
     assert made.watch.memory.flaps == {}
+
+
+def test_worse_than_reported_is_never_quiet(home: Path) -> None:
+    """A flapping error that becomes critical causes one notice; what is not worse stays quiet."""
+    made = Flapping(home)
+    made.rounds(*[WELL, *[SICK, WELL] * 10])
+    assert made.rounds(SICK, WELL, SICK) == []
+    [sent] = made.rounds(WORSE, every=601)
+    assert sent.startswith("worse: critical A")
+
+    assert made.rounds(*[SICK, WORSE, WELL, WORSE] * 3, every=601) == [], "it was reported"
+
+
+def test_a_flapping_problem_that_was_muted(home: Path) -> None:
+    """Nothing was reported while it was muted, so the first time afterwards is."""
+    made = Flapping(home)
+    hidden = report(finding("A")._replace(muted=True))
+    assert made.rounds(*[WELL, *[hidden, WELL] * 10]) == []
+    sent = made.rounds(SICK, WELL, SICK, WELL)
+
+    assert [one.partition(":")[0] for one in sent] == ["new"]
+
+
+def test_gone_without_an_answer_does_not_settle(home: Path) -> None:
+    """While the check of an absent problem cannot look, nobody knows that it stays away."""
+    made = Flapping(home)
+    made.rounds(*[WELL, *[SICK, WELL] * 10])
+    before = made.watch.memory.flaps["A", "thing"]
+    assert made.rounds(*[UNSURE] * 40) == []
+
+    assert made.watch.memory.flaps["A", "thing"] == before
+
+
+def test_settled_while_muted(home: Path) -> None:
+    """The event has the title and the mark of the problem, so no notice is sent."""
+    made = Flapping(home)
+    made.rounds(*[WELL, *[SICK, WELL] * 10])
+    hidden = report(finding("A")._replace(muted=True))
+    assert made.rounds(hidden, *[WELL] * 40) == []
+
+    [event] = made.heard.of(EventKind.STABLE)
+    assert event.muted and "A is wrong; it has settled and is gone" in event.sentence()
