@@ -17,9 +17,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from hermes_doctor.history import database, recording
+from hermes_doctor.history.gaps import EVERY
 from hermes_doctor.history.moments import to_seconds
 from hermes_doctor.history.observation import Observation, observe
-from hermes_doctor.history.recorder import EVERY
 from hermes_doctor.history.recording import Continuity
 from hermes_doctor.home import Home
 from tests.helpers.histories import found, gateway

@@ -36,7 +36,12 @@ Exit codes:
 PRUNE_EPILOG = """\b
 Examples:
   hermes-doctor history prune               remove what is older than 400 days
-  hermes-doctor history prune --keep 90d
+  hermes-doctor history prune --keep 90d    of all homes in the file
+  hermes-doctor history prune --keep 90d --home ~/.hermes
+
+\b
+An open problem stays. A home without a record in that time is forgotten; one
+with an open problem only after 400 days.
 
 \b
 Exit codes:
@@ -77,7 +82,10 @@ def history(
     home: HomeOption = None,
     since: Annotated[
         str,
-        typer.Option("--since", help="Start this long ago (12h, 30d) or at a local date and time."),
+        typer.Option(
+            "--since",
+            help="Show the time since then: 12h, 30d, or a local date such as 2026-11-01.",
+        ),
     ] = "30d",
     json: JsonOption = False,
 ) -> int:
@@ -99,6 +107,8 @@ def history(
     rows = reading.load(where, start, int(now.timestamp()))
     if rows is None:
         raise _no_history(where)
+    for why in rows.unread:
+        typer.echo(f"hermes-doctor: Another history is not shown. {why}", err=True)
     options = shared_options.repeat_options(shared_options.named_home(home))
     shown = rendered.View(
         where.path, rows, start, int(now.timestamp()), first, _known(code, rows), options
@@ -117,7 +127,7 @@ def prune(
         str, typer.Option("--keep", help="Keep what is newer than this, such as 90d.")
     ] = f"{MOST_DAYS}d",
 ) -> int:
-    """Remove old records from the history."""
+    """Remove old records of all homes, or of --home."""
     from hermes_doctor import home as homes
     from hermes_doctor.history import place, upkeep
     from hermes_doctor.system.files import size
@@ -128,7 +138,7 @@ def prune(
     if not files:
         raise _no_history(where)
     for file in files:
-        done = upkeep.prune_file(file, kept)
+        done = upkeep.prune_file(file, kept, where if home else None)
         typer.echo(f"{file}: {upkeep.describe(done.removed)} removed, {size(done.size)} left.")
     return 0
 

@@ -180,7 +180,7 @@ def _migrations() -> Migrations:
 
     steps = Migrations("hermes-doctor")
     steps(name="1")(_first_tables)
-    steps(name="2")(_add_options)
+    steps(name="2")(_add_options_and_due)
     return steps
 
 
@@ -221,9 +221,10 @@ def _first_tables(db: Database) -> None:
     ).create_index(["home", "kind", "at"])
 
 
-def _add_options(db: Database) -> None:
-    """The options without which a problem is not found: --deep, --network."""
+def _add_options_and_due(db: Database) -> None:
+    """Which options found a problem, and in how many seconds the next record is due."""
     db.table("episodes").add_column("options", str)
+    db.table("homes").add_column("due", int)
 
 
 def set_aside(path: Path, inode: int) -> Path | None:

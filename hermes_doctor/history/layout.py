@@ -14,7 +14,7 @@ COLUMNS = {
     "homes": (
         *("id", "path", "identity", "boot", "first_seen", "last_seen", "condition"),
         *("counted_until", "spacing", "hermes", "doctor", "gateway", "gateway_started"),
-        *("last_run", "steady_since", "pruned"),
+        *("last_run", "steady_since", "pruned", "due"),
     ),
     "episodes": (
         *("id", "home", "code", "subject", "severity", "title", "check", "first_seen"),

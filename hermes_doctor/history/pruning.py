@@ -39,26 +39,40 @@ def prune_daily(db: Database, row: Any, at: int) -> dict[str, Any]:
     if row["steady_since"] and at - from_text(row["steady_since"]) >= STEADY:
         _remove(db, "home = :home and ", {"home": row["id"]}, at - KEEP)
         db.execute(_BEGIN_LATER + " WHERE id = ?", (to_text(max(0, at - KEEP)), row["id"]))
-        _forget_homes(db, at - KEEP)
+        _forget_homes(db, at - KEEP, at - KEEP)
     for table, most in MOST.items():
+        open_first = "ended IS NULL DESC, " if table == "episodes" else ""
         db.execute(
             f"DELETE FROM {table} WHERE home = ? AND id NOT IN "
-            f"(SELECT id FROM {table} WHERE home = ? ORDER BY id DESC LIMIT ?)",
+            f"(SELECT id FROM {table} WHERE home = ? ORDER BY {open_first}id DESC LIMIT ?)",
             (row["id"], row["id"], most),
         )
     return {"pruned": to_text(at)}
 
 
-def prune(db: Database, at: int, keep: int) -> Removed:
-    """Remove what is older than this of all homes; an open problem stays."""
-    found = _remove(db, "", {}, max(0, at - keep))
-    db.execute(_BEGIN_LATER, (to_text(max(0, at - keep)),))
-    return found._replace(homes=_forget_homes(db, at - keep))
+def prune(db: Database, at: int, keep: int, home: int | None = None) -> Removed:
+    """Remove what is older than this of one home or of all; an open problem stays."""
+    before = to_text(max(0, at - keep))
+    if home is None:
+        found = _remove(db, "", {}, at - keep)
+        db.execute(_BEGIN_LATER, (before,))
+    else:
+        found = _remove(db, "home = :home and ", {"home": home}, at - keep)
+        db.execute(_BEGIN_LATER + " WHERE id = ?", (before, home))
+    return found._replace(homes=_forget_homes(db, at - keep, at - KEEP, home))
 
 
-def _forget_homes(db: Database, before: int) -> int:
-    """Remove homes that were not seen since this moment, with all that is known of them."""
-    gone = _delete(db, "homes", "last_seen < :before", {"before": to_text(max(0, before))})
+def _forget_homes(db: Database, before: int, longest: int, home: int | None = None) -> int:
+    """Remove homes without a record since a moment, with all that is known of them.
+
+    One with an open problem is removed only if its last record is older than `longest`, too.
+    """
+    where = (
+        "last_seen < :before AND (:home IS NULL OR id = :home) AND (last_seen < :longest "
+        "OR id NOT IN (SELECT home FROM episodes WHERE ended IS NULL))"
+    )
+    times = {"before": to_text(max(0, before)), "longest": to_text(max(0, longest))}
+    gone = _delete(db, "homes", where, {**times, "home": home})
     for table in ("episodes", "hours", "marks") if gone else ():
         db.execute(f"DELETE FROM {table} WHERE home NOT IN (SELECT id FROM homes)")
     return gone

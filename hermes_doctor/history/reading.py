@@ -9,14 +9,22 @@ import contextlib
 import os
 import sqlite3
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 from hermes_doctor.history import identity, place
 from hermes_doctor.history.layout import APPLICATION, readable, refuse_newer
-from hermes_doctor.history.moments import DAY, from_text, to_text
+from hermes_doctor.history.moments import (
+    DAY,
+    HOUR,
+    from_text,
+    hour_of,
+    number,
+    split_by_hour,
+    to_text,
+)
 from hermes_doctor.history.observation import Key, stored_key
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
@@ -84,18 +92,29 @@ class HistoryRows(NamedTuple):
     marks: tuple[HistoryMark, ...]
     skipped: int = 0
     """Damaged rows that were left out."""
+    unread: tuple[str, ...] = ()
+    """Why other files that may know the home could not be read."""
 
 
 def load(home: Home, since: int, now: int) -> HistoryRows | None:
-    """All rows of a home since a moment; None if no history knows it; Trouble if it is damaged."""
-    found = []
+    """All rows of a home since a moment, from the file with the newest record.
+
+    None if no history knows it; Trouble if none can be read.
+    """
+    found: list[HistoryRows] = []
+    unread: list[Trouble] = []
     for path in place.files_of(home):
         try:
             with opened(path, PATIENTLY) as db:
                 found += [rows for rows in [rows_of_home(db, path, home, since, now)] if rows]
+        except Trouble as trouble:
+            unread.append(trouble)
         except _BAD as error:
-            raise _explained(path, error) from None
-    return max(found, key=lambda rows: rows.last_seen, default=None)
+            unread.append(_explained(path, error))
+    if unread and not found:
+        raise unread[0]
+    newest = max(found, key=lambda rows: rows.last_seen, default=None)
+    return newest._replace(unread=tuple(map(str, unread))) if newest else None
 
 
 def times_in_week(home: Home, keys: Iterable[Key], now: int) -> dict[Key, int] | None:
@@ -116,11 +135,11 @@ def _count(db: sqlite3.Connection, home: int, keys: Iterable[Key], now: int) -> 
     counted = {}
     for key in keys:
         found = db.execute(
-            "SELECT count(*), sum(ended IS NULL) FROM episodes WHERE home = ? AND code = ? "
-            "AND subject = ? AND (ended IS NULL OR ended >= ?)",
+            "SELECT sum(1 + coalesce(returns, 0)), sum(ended IS NULL) FROM episodes "
+            "WHERE home = ? AND code = ? AND subject = ? AND (ended IS NULL OR ended >= ?)",
             (home, *stored_key(*key), to_text(max(0, now - WEEK))),
         ).fetchone()
-        counted[key] = int(found[0]) + (not found[1])
+        counted[key] = int(found[0] or 0) + (not found[1])
     return counted
 
 
@@ -131,7 +150,7 @@ def opened(path: Path, wait: float) -> Iterator[sqlite3.Connection]:
         try:
             if not stat.S_ISREG(os.lstat(here).st_mode):
                 raise Trouble(text("{path} is not a regular file, so it is not read.", path=path))
-            address = f"file:{quote(str(here))}?mode=ro"
+            address = f"file:{quote(os.fsencode(here))}?mode=ro"
             db = sqlite3.connect(address, uri=True, timeout=wait)
         except OSError as error:
             raise Trouble(
@@ -166,7 +185,10 @@ def rows_of_home(
         "ORDER BY first_seen, id",
         values,
     )
-    hours = db.execute("SELECT * FROM hours WHERE home = ? AND hour >= ? ORDER BY hour", values)
+    hours = db.execute(
+        "SELECT * FROM hours WHERE home = ? AND hour >= ? ORDER BY hour",
+        (row["id"], to_text(hour_of(since))),
+    )
     marks = db.execute("SELECT * FROM marks WHERE home = ? AND at >= ? ORDER BY at, id", values)
     sound_episodes = _sound(episodes, lambda one: _episode(one, now))
     sound_hours = _sound(hours, _hour)
@@ -176,10 +198,33 @@ def rows_of_home(
         first_seen=min(now, from_text(row["first_seen"])),
         last_seen=min(now, from_text(row["last_seen"])),
         episodes=sound_episodes[0],
-        hours=tuple(one for one in sound_hours[0] if one.hour <= now),
+        hours=_counted([one for one in sound_hours[0] if one.hour <= now], row, since, now),
         marks=sound_marks[0],
         skipped=sound_episodes[1] + sound_hours[1] + sound_marks[1],
     )
+
+
+def _counted(
+    hours: Sequence[HourShare], row: Mapping[str, Any], since: int, now: int
+) -> tuple[HourShare, ...]:
+    """The hours with the time since the last record, and without the time before `since`.
+
+    While the next record is not overdue, nothing has changed since the last one.
+    """
+    found = {one.hour: one for one in hours}
+    until, name = row["counted_until"], str(row["condition"])
+    start = now if until is None else from_text(until)
+    if name in HourShare._fields[1:] and now - start <= number(row.get("due")):
+        for hour, seconds in split_by_hour(max(start, since), now):
+            one = found.get(hour, HourShare(hour, 0, 0, 0))
+            found[hour] = one._replace(**{name: getattr(one, name) + seconds})
+    return tuple(_after(found[hour], since) for hour in sorted(found))
+
+
+def _after(one: HourShare, since: int) -> HourShare:
+    """The part of an hour after a moment; if that is too short for its shares, all get less."""
+    room, spent = one.hour + HOUR - max(one.hour, since), sum(one[1:])
+    return one if spent <= room else HourShare(one.hour, *(x * room // spent for x in one[1:]))
 
 
 def _sound(

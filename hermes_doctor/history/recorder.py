@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.examination.running_checks import describe_crash
 from hermes_doctor.history import place, receipts
+from hermes_doctor.history.gaps import EVERY, EVERY_SINGLE, SINGLE, longest_gap
 from hermes_doctor.history.identity import boot_id, identity_of
 from hermes_doctor.history.layout import NewerHistory
 from hermes_doctor.history.observation import Observation, observe
@@ -23,13 +24,6 @@ from hermes_doctor.model import Report, Trouble
 
 if TYPE_CHECKING:
     from hermes_doctor.history import database
-
-EVERY = 300
-"""Seconds after which a round without a change is written."""
-EVERY_SINGLE = 3600
-"""The same for single rounds, which would have to load sqlite-utils each time (0.1 s)."""
-SINGLE = 300.0
-"""The usual seconds between single checks, those of cron."""
 
 
 class SingleRounds(NamedTuple):
@@ -121,7 +115,7 @@ class Recorder:
     def _longest(self) -> int:
         """Seconds between two rounds that still count as watched."""
         usual = max(self.interval, SINGLE) if self.single else self.interval
-        return int(3 * usual + 60)
+        return longest_gap(usual)
 
     def flush(self) -> None:
         """Write what waits, before the watch ends; failing that, a few minutes stay unknown."""
@@ -168,11 +162,14 @@ class Recorder:
         from hermes_doctor.history.recording import Continuity, record
 
         place.refuse_inside(self.file, self.home)
+        since = self._written.at if self._written else self._since
+        rare = EVERY_SINGLE if self.single else EVERY
         known = Continuity(
             longest=self._longest(),
-            since=self._written.at if self._written else self._since,
+            since=since,
             single=self.single,
             gap=self._gap,
+            due=0 if self.single and since is None else rare + self._longest(),
         )
         self._runs = receipts.ended_runs(self.home, self._runs)
         with database.transaction(self.file, verify=not self._verified) as db:

@@ -13,6 +13,7 @@ from hermes_doctor import __version__
 from hermes_doctor.examination.condition import Condition
 from hermes_doctor.history import identity, pruning
 from hermes_doctor.history.episodes import record_findings
+from hermes_doctor.history.gaps import longest_single_gap
 from hermes_doctor.history.marks import add_mark
 from hermes_doctor.history.moments import DAY, HOUR, from_text, number, split_by_hour, to_text
 from hermes_doctor.history.observation import Observation
@@ -30,8 +31,6 @@ JITTER = 120
 """Seconds by which the start of one process may differ: it is derived from the clock."""
 JUMP = 30 * DAY
 """A gap from which on the clock must prove itself again before anything is pruned."""
-LONGEST_SPACING = 2 * HOUR
-"""Single checks further apart than this leave the time between them unknown."""
 _COUNTED = (Condition.WORKING, Condition.LIMITED, Condition.SILENT)
 
 
@@ -46,6 +45,8 @@ class Continuity(NamedTuple):
     """Single checks, such as those of cron: they may be as far apart as the last two were."""
     gap: bool = False
     """The machine slept or its clock was set since the last record."""
+    due: int = 0
+    """Seconds within which the next record follows if nothing changes; 0 if only `longest` says."""
 
 
 def record(
@@ -67,7 +68,10 @@ def record(
     path = identity.stored_path(home.path)
     row = identity.find_row(rows, path, place, boot)
     if row is None:
-        _first_record(db, home, seen, place, boot, runs[-1].id if runs else "")
+        last_run = runs[-1].id if runs else ""
+        _first_record(
+            db, home, seen, known, {"identity": place, "boot": boot, "last_run": last_run}
+        )
         return []
     home_id, last = int(row["id"]), from_text(row["last_seen"])
     notes: list[str] = []
@@ -95,21 +99,21 @@ def record(
     if known.single and known.since is None and seen.at > last:
         changed["spacing"] = min(seen.at - last, DAY)
     changed["last_seen"] = to_text(seen.at)
+    changed["due"] = known.due or _longest({**row, **changed}, known)
     changed |= pruning.prune_daily(db, {**row, **changed}, seen.at)
     db.table("homes").update(home_id, changed)
     return notes
 
 
 def _first_record(
-    db: Database, home: Home, seen: Observation, place: str, boot: str, last_run: str
+    db: Database, home: Home, seen: Observation, known: Continuity, more: dict[str, Any]
 ) -> None:
     now = to_text(seen.at)
     gateway = seen.gateways[0] if seen.gateways else None
     made = db.table("homes").insert(
         {
             "path": identity.stored_path(home.path),
-            "identity": place,
-            "boot": boot,
+            **more,
             "first_seen": now,
             "last_seen": now,
             "condition": None if seen.condition is None else seen.condition.value,
@@ -119,9 +123,9 @@ def _first_record(
             "doctor": __version__,
             "gateway": gateway.pid if gateway else None if seen.gateways is None else 0,
             "gateway_started": to_text(gateway.started) if gateway else None,
-            "last_run": last_run,
             "steady_since": now,
             "pruned": now,
+            "due": known.due or known.longest,
         }
     )
     record_findings(db, int(str(made.last_pk)), seen, [], lambda _: False)
@@ -133,10 +137,13 @@ def _is_gap(row: Any, last: int, at: int, known: Continuity) -> bool:
         return True
     if known.since is not None and last >= known.since:
         return False
-    longest = known.longest
+    return at - last > _longest(row, known)
+
+
+def _longest(row: Any, known: Continuity) -> int:
     if known.single:
-        longest = max(longest, min(2 * number(row["spacing"]), LONGEST_SPACING))
-    return at - last > longest
+        return longest_single_gap(known.longest, number(row["spacing"]))
+    return known.longest
 
 
 def _count_time(db: Database, row: Any, seen: Observation, known: Continuity) -> dict[str, Any]:

@@ -68,21 +68,23 @@ class Appeared(NamedTuple):
 
 def total(rows: HistoryRows, since: int, now: int) -> Shares:
     """The shares of the time since a moment, or since the first record if that is later."""
-    counted = _sum(rows.hours)
-    return counted._replace(unknown=max(0, now - max(since, rows.first_seen) - counted.watched))
+    every_day = days(rows, local(since).date(), since, now)
+    return _plus(one.shares for one in every_day)
 
 
-def days(rows: HistoryRows, first: date, now: int) -> list[DayShares]:
-    """Each local day from the first one until today."""
+def days(rows: HistoryRows, first: date, since: int, now: int) -> list[DayShares]:
+    """Each local day from the first one until today; time before the first record is left out."""
+    since = max(since, rows.first_seen)
     by_day: dict[date, list[HourShare]] = {}
     for hour in rows.hours:
-        by_day.setdefault(local(hour.hour).date(), []).append(hour)
+        day = local(max(hour.hour, since)).date()
+        by_day.setdefault(max(first, day), []).append(hour)
     found = []
     today = local(now).date()
     while first <= today:
         begin, end = (_midnight(first + timedelta(days=number)) for number in (0, 1))
         counted = _sum(by_day.get(first, ()))
-        unknown = max(0, min(now, end) - begin - counted.watched)
+        unknown = max(0, min(now, end) - max(begin, since) - counted.watched)
         found.append(DayShares(first, counted._replace(unknown=unknown)))
         first += timedelta(days=1)
     return found
@@ -143,12 +145,19 @@ def _midnight(day: date) -> int:
 
 
 def _sum(hours: Iterable[HourShare]) -> Shares:
-    made = Shares()
+    made = []
     for one in hours:
         room = HOUR
         shares = []
         for seconds in (one.working, one.limited, one.silent):
             shares.append(min(seconds, room))
             room -= shares[-1]
-        made = Shares(*(a + b for a, b in zip(made, (*shares, 0), strict=True)))
+        made.append(Shares(*shares))
+    return _plus(made)
+
+
+def _plus(many: Iterable[Shares]) -> Shares:
+    made = Shares()
+    for one in many:
+        made = Shares(*(a + b for a, b in zip(made, one, strict=True)))
     return made

@@ -18,7 +18,7 @@ from hermes_doctor.model import Severity
 from hermes_doctor.terminal.lines import BLANK, Line, Span, row, rows_of, tilde
 
 SCHEMA = "hermes-doctor/history/1"
-WEEKS = 30
+DAYS_IN_ROW = 30
 """Days in one row of the strip."""
 ROWS, COLUMNS = 24, 80
 """The screen that this is made for."""
@@ -117,9 +117,9 @@ def day_mark(shares: Shares) -> str:
 
 def _strip(view: View) -> Iterator[Line]:
     """One mark for each day, 30 days in a row."""
-    days = summary.days(view.rows, view.first, view.now)
-    for start in range(0, len(days), WEEKS):
-        part = days[start : start + WEEKS]
+    days = summary.days(view.rows, view.first, view.since, view.now)
+    for start in range(0, len(days), DAYS_IN_ROW):
+        part = days[start : start + DAYS_IN_ROW]
         spans: list[Span] = []
         for one in part:
             sign, style = _MARKS[day_mark(one.shares)]
@@ -294,7 +294,7 @@ def document(view: View) -> dict[str, Any]:
         "availability": {**_seconds(shares), "percent": percent},
         "days": [
             {"day": one.day.isoformat(), **_seconds(one.shares)}
-            for one in summary.days(view.rows, view.first, view.now)
+            for one in summary.days(view.rows, view.first, view.since, view.now)
         ],
         "episodes": [_episode(one, view.now) for one in view.episodes],
         "recurring": [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sqlite3
 import sys
@@ -10,8 +11,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from hermes_doctor.history import database
+from hermes_doctor.cli import history as cli_history
+from hermes_doctor.history import database, place, pruning, upkeep
+from hermes_doctor.model import Trouble
 from tests.helpers import example_history, support, terminal_screen
 from tests.helpers.histories import rows
 from tests.helpers.warm_server import ROOT
@@ -175,3 +179,51 @@ def test_a_large_history_shrinks(home: Path, env: dict[str, str], file: Path) ->
     done = support.doctor("history", "prune", "--home", home, env=env)
 
     assert "6,000 marks" in done.out and file.stat().st_size < before / 5
+
+
+def test_prune_of_one_home(home: Path, env: dict[str, str], file: Path) -> None:
+    """With --home, the others keep their records; without, all are pruned."""
+    other = support.healthy(home.parent / "other")
+    for one in (home, other):
+        example_history.record(one, file, datetime.now(UTC))
+
+    def hours() -> list[int]:
+        return [sum(row["home"] == number for row in rows(file, "hours")) for number in (1, 2)]
+
+    before = hours()
+    support.doctor("history", "prune", "--keep", "5d", "--home", other, env=env)
+    assert hours()[0] == before[0] and hours()[1] < before[1] / 3
+    support.doctor("history", "prune", "--keep", "5d", env={**env, "HERMES_HOME": str(home)})
+    assert hours()[0] < before[0] / 3
+
+
+def test_damage_found_while_shrinking(
+    home: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By then the records are removed, and the message says so."""
+    example_history.record(home, file, datetime.now(UTC))
+
+    def torn(_: Path) -> None:
+        raise database.Damaged("it is torn")
+
+    monkeypatch.setattr(database, "vacuum", torn)
+    monkeypatch.setattr(pruning, "is_worth_shrinking", lambda _: True)
+    with pytest.raises(Trouble, match="were removed, but the history is damaged"):
+        upkeep.prune_file(file, 5 * 86400)
+    assert min(row["hour"] for row in rows(file, "hours")) > f"{datetime.now(UTC):%Y}"
+
+
+def test_another_history_cannot_be_read(
+    home: Path, env: dict[str, str], file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that can be read is shown, and stderr names the other."""
+    example_history.record(home, file, datetime.now(UTC))
+    other = file.with_name("other.db")
+    other.write_bytes(b"nonsense" * 600)
+    monkeypatch.setattr(place, "files_of", lambda _: [file, other])
+    for name, value in {**env, "HERMES_HOME": str(home)}.items():
+        monkeypatch.setenv(name, value)
+    done = CliRunner().invoke(cli_history.app, ["--json"])
+
+    assert done.exit_code == 0 and json.loads(done.stdout)["file"] == str(file)
+    assert "Another history is not shown." in done.stderr and str(other) in done.stderr

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.history import pruning, reading, recorder
+from hermes_doctor.history import gaps, pruning, reading
 from hermes_doctor.history.layout import COLUMNS
 from hermes_doctor.home import Home
 from hermes_doctor.render import history
@@ -72,4 +72,8 @@ def test_every_column_is_named() -> None:
 def test_the_numbers() -> None:
     """The limits on the page are those of the code."""
     assert f"{pruning.KEEP // 86400} days" in PAGE
-    assert f"every {recorder.EVERY // 60} minutes" in PAGE
+    assert gaps.longest_gap(100) == 3 * 100 + 60 and "three intervals and a minute" in PAGE
+    assert gaps.LONGEST_SPACING == 7200 and "no more than two hours" in PAGE
+    most = f"{pruning.MOST['episodes']:,} episodes and {pruning.MOST['marks']:,} marks"
+    assert most in PAGE.replace("\n", " ")
+    assert f"every {gaps.EVERY // 60} minutes" in PAGE

@@ -189,7 +189,8 @@ def test_an_older_history_gets_new_columns(file: Path) -> None:
     """Version 1 did not know with which options a problem was found; its rows stay."""
     db = sqlite3.connect(file)
     db.executescript(
-        "ALTER TABLE episodes DROP COLUMN options; PRAGMA user_version = 1;"
+        "ALTER TABLE episodes DROP COLUMN options; ALTER TABLE homes DROP COLUMN due;"
+        "PRAGMA user_version = 1;"
         "DELETE FROM _sqlite_migrations WHERE name = '2';"
         "INSERT INTO homes (path, identity, first_seen, last_seen) VALUES ('/x', 'b1:2', 'a', 'b')"
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.history import place, reading
+from hermes_doctor.history import place, reading, summary
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
 from hermes_doctor.schedule import job_names
@@ -206,3 +206,96 @@ def test_a_link_is_not_followed(home: Home) -> None:
     file.symlink_to("real.db")
     with pytest.raises(Trouble, match="not a regular file"):
         reading.load(home, START, NOW)
+
+
+def test_returns_count_as_times(home: Home) -> None:
+    """As in `history`: each return within an episode is one time more."""
+    db = sqlite3.connect(place.own_file())
+    db.execute("UPDATE episodes SET returns = 4 WHERE code = 'A' AND ended IS NULL")
+    db.commit()
+    db.close()
+    key = ("A", "thing")
+    loaded = reading.load(home, START, NOW)
+    assert loaded is not None
+    [counted] = [one for one in summary.recurring(loaded.episodes, NOW) if one.code == "A"]
+
+    assert reading.times_in_week(home, [key], NOW) == {key: 7} and counted.times == 7
+
+
+def shares(home: Home, since: int, now: int) -> summary.Shares:
+    """The shares of a time; the days must add up to them."""
+    loaded = reading.load(home, since, now)
+    assert loaded is not None
+    shares = summary.total(loaded, since, now)
+    days = summary.days(loaded, summary.local(since).date(), since, now)
+    assert [sum(day.shares[n] for day in days) for n in range(4)] == list(shares)
+    return shares
+
+
+def test_the_hour_in_which_the_time_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its part counts, and not more than that part."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    made = recorder(tmp_path, file=place.own_file())
+    for minute in range(0, 121, 4):
+        made.record(found(), after(minutes=minute))
+
+    assert shares(made.home, START + 1800, START + 7200) == (5400, 0, 0, 0)
+    assert shares(made.home, START - 86400, START + 7200) == (7200, 0, 0, 0), "nothing is missing"
+
+
+def test_rounds_that_are_not_written_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the next record is due, the bot is as the last one says; then nobody knows."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    made = recorder(tmp_path, file=place.own_file())
+    made.record(found("A"), after(minutes=56))
+    made.record(found("A"), after(minutes=60))
+    begin = START + 56 * 60
+
+    assert shares(made.home, START, begin + 300) == (0, 0, 300, 0)
+    assert shares(made.home, START, begin + 540) == (0, 0, 540, 0)
+    assert shares(made.home, START, begin + 541) == (0, 0, 0, 541)
+
+
+def test_single_rounds_that_are_not_written_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of cron are written each hour; a check by hand is known for a quarter of an hour."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    made = recorder(tmp_path, file=place.own_file(), single=True)
+    made.record(found(), after())
+    assert shares(made.home, START, START + 960).working == 960
+    assert shares(made.home, START, START + 961).working == 0
+    for minute in range(5, 61, 5):
+        again = recorder(tmp_path, file=place.own_file(), single=True)
+        again.rounds = made.rounds
+        again.record(found(), after(minutes=minute))
+        made = again
+
+    assert shares(made.home, START, START + 3600 + 3000) == (6600, 0, 0, 0)
+
+
+def test_one_of_two_files_is_damaged(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one is shown, with the reason; if it does not know the home, that is an error."""
+    monkeypatch.setattr(job_names, "SYSTEM_STATE", tmp_path / "var")
+    file = job_names.system_state_folder(home) / "history.db"
+    recorder(tmp_path, file=file, home=home).record(found("S"), after(days=2, hours=1))
+    file.write_bytes(b"nonsense" * 600)
+
+    loaded = reading.load(home, START, NOW)
+    assert loaded is not None and loaded.file == place.own_file()
+    assert len(loaded.unread) == 1 and str(file) in loaded.unread[0]
+    place.own_file().unlink()
+    with pytest.raises(Trouble, match="damaged"):
+        reading.load(home, START, NOW)
+
+
+def test_a_path_that_is_not_utf_8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder of the history may have any name."""
+    monkeypatch.setenv("XDG_STATE_HOME", os.path.join(tmp_path, os.fsdecode(b"st\xffte?#%41")))
+    made = recorder(tmp_path, file=place.own_file())
+    made.record(found("A"), after())
+    loaded = reading.load(made.home, START, NOW)
+
+    assert loaded is not None and len(loaded.episodes) == 1

@@ -307,3 +307,51 @@ def test_the_most_that_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         made.record(found(finding("A", subject=str(number))), after(hours=number))
     for name, most in (("episodes", 5), ("marks", 3)):
         assert len(rows(made.file, name)) <= most + 24
+
+
+def test_too_many_episodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that have ended are removed first, however old an open one is."""
+    monkeypatch.setattr(pruning, "MOST", {"episodes": 3})
+    made = recorder(tmp_path)
+    for day in range(6):
+        made.record(found("OLD", f"B{day}"), after(days=day))
+
+    assert [row["code"] for row in rows(made.file, "episodes")] == ["OLD", "B4", "B5"]
+
+
+def two_homes(tmp_path: Path) -> Path:
+    """A history of two homes, each with an open and an ended episode; one was seen again."""
+    for name in ("home", "other"):
+        home = new_home(tmp_path / name)
+        made = recorder(tmp_path, home=home)
+        made.record(found("OPEN", "ENDED"), after())
+        made.record(found("OPEN"), after(minutes=1))
+    made.note_gap()
+    made.record(found("OPEN"), after(days=49))
+    return made.file
+
+
+def prune(file: Path, keep: int, home: int | None = None) -> tuple[pruning.Removed, list[object]]:
+    """Prune 50 days after the first record; return what is left, too."""
+    now = moments.to_seconds(after(days=50))
+    with database.transaction(file) as db:
+        removed = pruning.prune(db, now, keep * 86400, home)
+    return removed, [(row["home"], row["code"]) for row in rows(file, "episodes")]
+
+
+def test_prune_one_home(tmp_path: Path) -> None:
+    """The other one keeps everything."""
+    removed, left = prune(two_homes(tmp_path), 10, 2)
+
+    assert removed == (1, 1, 0, 0)
+    assert left == [(1, "OPEN"), (1, "ENDED"), (2, "OPEN")]
+
+
+def test_prune_all_homes(tmp_path: Path) -> None:
+    """A home that was not seen in that time stays while a problem is open."""
+    file = two_homes(tmp_path)
+    assert prune(file, 10) == ((2, 2, 0, 0), [(1, "OPEN"), (2, "OPEN")])
+    with database.transaction(file) as db:
+        db.execute("UPDATE episodes SET ended = last_seen")
+
+    assert prune(file, 10)[0].homes == 1 and len(rows(file, "homes")) == 1

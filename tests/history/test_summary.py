@@ -58,7 +58,9 @@ def test_an_hour_has_an_hour(shares: list[int]) -> None:
 
 def test_days_are_local() -> None:
     """Each day from the first one until today, also those without a record."""
-    days = summary.days(history(hours=(HourShare(NOON, 60, 0, 0),)), date(2026, 10, 30), NOON + 60)
+    days = summary.days(
+        history(hours=(HourShare(NOON, 60, 0, 0),)), date(2026, 10, 30), NOON - 7 * DAY, NOON + 60
+    )
 
     assert [one.day.day for one in days] == [30, 31, 1]
     assert days[0].shares == Shares(0, 0, 0, DAY) and days[-1].shares.working == 60
