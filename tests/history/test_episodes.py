@@ -202,8 +202,8 @@ def test_switched_off_is_not_gone(tmp_path: Path) -> None:
     made.record(found(turned_down=off), after(minutes=1))
     made.record(found(finding("A", "info"), turned_down=off[:1]), after(minutes=2))
 
-    assert episodes(made.file, "code", "ended", "severity", "last_seen") == [
-        ("A", None, "error", "2026-11-01T04:02:00Z")
+    assert episodes(made.file, "code", "returns", "severity", "last_seen") == [
+        ("A", 0, "error", "2026-11-01T04:02:00Z")
     ]
 
 
