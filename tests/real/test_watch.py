@@ -62,7 +62,11 @@ def test_a_gateway_that_is_killed_comes_back(hermes_home: MakeHome) -> None:
                 until(healed, "the watch to bring it back")
                 assert one.pid not in seen and alive(one.pid)
                 seen.add(one.pid)
-                until(lambda: "gone   GW-DOWN" in "".join(child.lines[-4:]), "a look")
+
+                def seen_again(count: int = number) -> bool:
+                    return sum("gone   GW-DOWN" in line for line in child.lines) == count
+
+                until(seen_again, "a look")
             last = one.pid
             os.kill(last, signal.SIGKILL)
             child.until("the budget of 2 in 30 min is used up; the next repair is possible at ")

@@ -192,9 +192,9 @@ complete -c hermes-doctor -n '__hermes_doctor_at "settings"' -s h -l help -d 'Sh
 complete -c hermes-doctor -n '__hermes_doctor_at "demo"' -l keep -d 'Keep the example home, so that you can try it yourself'
 complete -c hermes-doctor -n '__hermes_doctor_at "demo"' -s h -l help -d 'Show this message and exit'
 
-complete -c hermes-doctor -n '__hermes_doctor_at "history" 0' -a prune -d 'Remove old records from the history'
+complete -c hermes-doctor -n '__hermes_doctor_at "history" 0' -a prune -d 'Remove old records of all homes, or of --home'
 complete -c hermes-doctor -n '__hermes_doctor_at "history"' -l home -xa '(__fish_complete_directories)' -d 'Use this Hermes home'
-complete -c hermes-doctor -n '__hermes_doctor_at "history"' -l since -x -d 'Start this long ago (12h, 30d) or at a local date and time'
+complete -c hermes-doctor -n '__hermes_doctor_at "history"' -l since -x -d 'Show the time since then: 12h, 30d, or a local date such as 2026-11-01'
 complete -c hermes-doctor -n '__hermes_doctor_at "history"' -l json -d 'Print one JSON document instead of text'
 complete -c hermes-doctor -n '__hermes_doctor_at "history"' -s h -l help -d 'Show this message and exit'
 complete -c hermes-doctor -n '__hermes_doctor_at "history" 0' -a '$__hermes_doctor_words_2'
