@@ -111,7 +111,10 @@ def test_random_damage(tmp_path: Path) -> None:
         made = recorder(tmp_path)
         notes = made.attempt(found("NEW"), after(days=1))
         assert not any("switched off" in note for note in notes), (number, notes)
-        assert "NEW" in [row["code"] for row in rows(file, "episodes")], (number, notes)
+        if any("newer hermes-doctor" in note for note in notes):  # the version itself was hit
+            assert [one.name for one in file.parent.iterdir()] == [file.name], "it is left alone"
+        else:
+            assert "NEW" in [row["code"] for row in rows(file, "episodes")], (number, notes)
         for one in file.parent.glob("history.db*"):
             one.unlink()
 
