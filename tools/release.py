@@ -33,6 +33,8 @@ def main() -> None:
         write_sums(first)
         shutil.rmtree(TREE / "dist", ignore_errors=True)
         shutil.copytree(first, TREE / "dist")
+    for path in (TREE / "dist").iterdir():
+        path.chmod(0o644)  # whatever the umask is
     print((TREE / "dist" / SUMS).read_text(), end="")
 
 
@@ -101,7 +103,7 @@ def write_sums(folder: Path) -> None:
 
 
 def _refuse_changes() -> None:
-    """Exit if the work tree is not that of the last commit: people would think it is released."""
+    """Exit if there are uncommitted changes: they would not be in the release."""
     changed = _git("status", "--porcelain").splitlines()
     if changed:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
@@ -110,11 +112,16 @@ def _refuse_changes() -> None:
 
 
 def _git(*words: str) -> str:
-    return _run("git", *words).rstrip("\n")
+    """Run git; no setting of this user may change the bytes of a file."""
+    plain = ("-c", "core.autocrlf=false", "-c", "core.eol=lf", "-c", "tar.umask=0022")
+    return _run("git", *plain, *words).rstrip("\n")
 
 
 def _run(*command: str, cwd: Path = TREE) -> str:
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+    try:
+        done = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+    except FileNotFoundError:
+        raise SystemExit(f"{command[0]} is not installed.") from None
     if done.returncode:
         last = (done.stderr or done.stdout).strip().splitlines()[-1:]
         raise SystemExit(f"{' '.join(command[:4])} failed: {' '.join(last)}")

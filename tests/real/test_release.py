@@ -149,3 +149,26 @@ def test_difference_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"Two builds of the same commit differ: made\.whl"):
         release.refuse_difference(tmp_path / "first", tmp_path / "second")
     release.refuse_difference(tmp_path / "first", tmp_path / "first")
+
+
+def test_settings_of_git_change_no_byte(released: Path, tmp_path: Path) -> None:
+    """Such as line ends, which some people let git convert."""
+    archive = tmp_path / "one.tar"
+    settings = {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "core.autocrlf",
+        "GIT_CONFIG_VALUE_0": "true",
+    }
+    code = f"from tools import release; release._git('archive', '-o', {str(archive)!r}, 'HEAD')"
+    run(sys.executable, "-c", code, cwd=released, env={**os.environ, **settings})
+
+    with tarfile.open(archive) as tar:
+        file = tar.extractfile("README.md")
+        assert file is not None
+        assert file.read() == (released / "README.md").read_bytes()
+
+
+def test_without_git() -> None:
+    """One line says what is missing."""
+    with pytest.raises(SystemExit, match="no-such-program is not installed"):
+        release._run("no-such-program")

@@ -9,7 +9,10 @@ from tools.share import bash_completion, command_tree, fish_completion, man_page
 SHARE = Path(__file__).parents[2] / "share"
 _BASH_OTHER = """\
 # Completion of {other} for bash. Written by `make share`; do not edit.
-. "${{BASH_SOURCE[0]%/*}}/{name}"
+case ${{BASH_SOURCE[0]}} in
+  */*) . "${{BASH_SOURCE[0]%/*}}/{name}" ;;
+  *) . ./{name} ;;
+esac
 """
 
 
