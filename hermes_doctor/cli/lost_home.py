@@ -25,7 +25,7 @@ def find_home(option: Path | None, *, elsewhere: bool) -> Home:
         chosen = effective.load()
         named = named_home(option) or (found.value if (found := chosen.find("home")) else None)
         place = (named or user_home() / ".hermes").expanduser().absolute()
-        elsewhere = elsewhere or chosen.vault(place.resolve()) is not None
+        elsewhere = elsewhere or chosen.vault(Path(os.path.realpath(place))) is not None
         if not elsewhere or not _is_empty(place):
             raise
         return Home(place.resolve(), place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -210,8 +211,8 @@ def _check_homes(found: Mapping[str, Any]) -> None:
     for name in found:
         keys = ("homes", name)
         try:
-            path = absolute_path(name).resolve()
-        except (WrongValue, OSError, RuntimeError) as wrong:
+            path = Path(os.path.realpath(absolute_path(name)))
+        except WrongValue as wrong:
             raise _Mistake(keys, text("{key}: {reason}.", key=shown(keys), reason=wrong)) from None
         if path in seen:
             raise _Mistake(keys, text("{key}: this home is listed twice.", key=shown(keys)))

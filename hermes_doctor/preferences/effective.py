@@ -97,7 +97,8 @@ class Preferences:
     def homes(self) -> list[Path]:
         """The homes of which a file says something."""
         names = [keys[1] for file in self.files for keys in file.values if keys[0] == "homes"]
-        return [Path(name).expanduser().resolve() for name in dict.fromkeys(names)]
+        found = [os.path.realpath(Path(name).expanduser()) for name in names]
+        return [Path(path) for path in dict.fromkeys(found)]
 
     def check_codes(self, known: Collection[str]) -> None:
         """Raise Trouble if a file sets the severity of a code that no check has."""
@@ -149,7 +150,7 @@ def _tables_of(file: ConfigFile, home: Path | None) -> Iterator[Keys]:
         return
     names = dict.fromkeys(keys[1] for keys in file.values if keys[0] == "homes")
     for name in names:
-        if Path(name).expanduser().resolve() == home:
+        if Path(os.path.realpath(Path(name).expanduser())) == home:
             yield "homes", name
 
 
