@@ -168,12 +168,17 @@ def test_alive_and_ill(version: str, hermes_home: MakeHome) -> None:
         with (patient.home / ".env").open("a") as env:
             env.write("TELEGRAM_BOT_TOKEN=123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw1\n")
         os.utime(patient.home / ".env", (time.time() + 120,) * 2)
-        assert set(told(patient)) == {"GW-STALE-SETTINGS"}
+        assert seen_now(patient) == {"GW-STALE-SETTINGS"}
 
         for name in ("gateway.lock", "gateway.pid"):
             (patient.home / name).unlink()
-        assert set(told(patient)) == {"GW-STALE-SETTINGS", "GW-LOCK-LOST"}
+        assert seen_now(patient) == {"GW-STALE-SETTINGS", "GW-LOCK-LOST"}
         assert told(beside) == {}
+
+
+def seen_now(patient: Patient) -> set[str]:
+    """The codes without what the log says: a gateway that was starved for long wrote that down."""
+    return {code for code, one in told(patient).items() if one["check"] != "log-rules"}
 
 
 @contextmanager
