@@ -80,7 +80,7 @@ def mute(
         bool, typer.Option("--sticky", help="Keep it when the problem disappears.")
     ] = False,
     because: Annotated[
-        str, typer.Option("--because", metavar="TEXT", help="Why, for whoever reads it later.")
+        str, typer.Option("--because", metavar="TEXT", help="The reason, which `mutes` shows.")
     ] = "",
     home: HomeOption = None,
     deep: DeepOption = False,
@@ -131,7 +131,8 @@ def mute(
     if not meant and made.worst is not Severity.CRITICAL:
         typer.echo("If it is critical when it appears, it is not muted.")
     typer.echo(f"It ends when the problem {_ends(made)}.")
-    typer.echo(clean(f"Next: hermes-doctor unmute {_quoted(made.name)}"))
+    named = shared_options.repeat_options(shared_options.named_home(home))
+    typer.echo(clean(f"To end it now: hermes-doctor unmute {_quoted(made.name)}{named}"))
     return 0
 
 

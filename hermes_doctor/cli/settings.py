@@ -78,7 +78,7 @@ def _rows(found: Preferences, option: Path | None) -> Iterator[tuple[str, Any, s
     yield _row("vault", vault, str(place / "backups" / "doctor") if place else None)
     if place is None:
         return
-    complete(place)  # a wrong value is an error here, too
+    complete(place, {})  # a wrong value is an error here, too
     chosen = found.watch(place)
     for name, value in DEFAULTS.items():
         key, setting = shown(("watch", name)), chosen.get(name)

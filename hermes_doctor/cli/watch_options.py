@@ -31,14 +31,17 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-def complete(home: Path, **given: Any) -> dict[str, Any]:
-    """The options as typed; what was not typed comes from config.toml, else it has its default."""
+def complete(home: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options as typed; what was not typed comes from config.toml, else it has its default.
+
+    Of what is given, only the names in DEFAULTS count.
+    """
     from hermes_doctor.preferences import effective
 
     chosen = effective.load().watch(home)
     _validate(chosen)
     values = DEFAULTS | {name: one.value for name, one in chosen.items()}
-    typed = {name: value for name, value in given.items() if value not in (None, [])}
+    typed = {name: given[name] for name in DEFAULTS if given.get(name) not in (None, [])}
     if not (values | typed)["heal"]:
         values["also"] = ()  # what a file says of it needs healing; typed, it is a mistake
     return values | typed
@@ -96,7 +99,7 @@ def check_files(found: Preferences, home: Path, plugins: Plugins) -> None:
     from hermes_doctor.watch import assembly
 
     for place in (home, *found.homes()):
-        values = complete(place)
+        values = complete(place, {})
         try:
             assembly.validate(assemble(values, None), Home(place), plugins)
             select(plugins, values["only"], values["skip"])

@@ -39,6 +39,7 @@ def run(
     heartbeat_fail: str | None = None,
 ) -> int:
     """Check regularly, or once; return the exit code."""
+    typed = dict(locals())  # all options, before there is any other name
     from hermes_doctor import __version__
     from hermes_doctor.cli import shared_options, watch_options
     from hermes_doctor.cli.check_run import exit_code, say_blind, threshold_for
@@ -47,25 +48,7 @@ def run(
     from hermes_doctor.watch import assembly
 
     where, gone = _where(home)
-    values = watch_options.complete(
-        where.path,
-        interval=interval,
-        heal=heal,
-        also=also,
-        after=after,
-        budget=budget,
-        patience=patience,
-        notify_on=notify_on,
-        notify_command=notify_command,
-        notify_webhook=notify_webhook,
-        notify_hermes=notify_hermes,
-        network=network,
-        only=only,
-        skip=skip,
-        metrics=metrics,
-        heartbeat=heartbeat,
-        heartbeat_fail=heartbeat_fail,
-    )
+    values = watch_options.complete(where.path, typed)
     threshold = threshold_for(fail_on, where.path)
     chosen, metrics = watch_options.assemble(values, vault), values["metrics"]
     watch_options.warn_of_open_files(chosen)

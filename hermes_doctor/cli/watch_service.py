@@ -75,6 +75,7 @@ def install(
 
     systemd, launchd or cron runs it.
     """
+    typed = dict(locals())  # all options, before there is any other name
     from hermes_doctor import home as homes
     from hermes_doctor.cli import shared_options, watch_options
     from hermes_doctor.cli.check_run import parse_fail_on
@@ -83,23 +84,7 @@ def install(
     from hermes_doctor.watch import install
 
     where = homes.find(home)
-    values = watch_options.complete(
-        where.path,
-        interval=interval,
-        heal=heal,
-        also=also,
-        after=after,
-        budget=budget,
-        patience=patience,
-        notify_on=notify_on,
-        notify_command=notify_command,
-        notify_webhook=notify_webhook,
-        notify_hermes=notify_hermes,
-        network=network,
-        metrics=metrics,
-        heartbeat=heartbeat,
-        heartbeat_fail=heartbeat_fail,
-    )
+    values = watch_options.complete(where.path, typed)
     if fail_on is not None:
         parse_fail_on(fail_on)
     place = vault or effective.load().vault(where.path)

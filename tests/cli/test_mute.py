@@ -34,7 +34,7 @@ def doctor(sick: Path, tmp_path: Path) -> Doctor:
     return run
 
 
-def test_mute_and_unmute(doctor: Doctor, tmp_path: Path) -> None:
+def test_mute_and_unmute(doctor: Doctor, sick: Path, tmp_path: Path) -> None:
     """The exit code of a check depends on it."""
     assert doctor("check", "--only", "ENV-BOM").code == 1
     done = doctor("mute", "env-bom", "--because", "we   know")
@@ -43,7 +43,7 @@ def test_mute_and_unmute(doctor: Doctor, tmp_path: Path) -> None:
     assert done.out.splitlines() == [
         f"Muted ENV-BOM until it changes. Stored in {path}.",
         "It ends when the problem disappears, gets worse or gains a subject.",
-        "Next: hermes-doctor unmute ENV-BOM",
+        f"To end it now: hermes-doctor unmute ENV-BOM --home {sick}",
     ]
     seen = doctor("check", "--only", "ENV-BOM")
     assert seen.code == 0 and "· Muted: ENV-BOM. See: hermes-doctor mutes" in seen.out

@@ -156,7 +156,7 @@ complete -c hermes-doctor -n '__hermes_doctor_at "rollback"' -s h -l help -d 'Sh
 
 complete -c hermes-doctor -n '__hermes_doctor_at "mute"' -l for -x -d 'End it after this time, such as 12h or 7d'
 complete -c hermes-doctor -n '__hermes_doctor_at "mute"' -l sticky -d 'Keep it when the problem disappears'
-complete -c hermes-doctor -n '__hermes_doctor_at "mute"' -l because -x -d 'Why, for whoever reads it later'
+complete -c hermes-doctor -n '__hermes_doctor_at "mute"' -l because -x -d 'The reason, which `mutes` shows'
 complete -c hermes-doctor -n '__hermes_doctor_at "mute"' -l home -xa '(__fish_complete_directories)' -d 'Use this Hermes home'
 complete -c hermes-doctor -n '__hermes_doctor_at "mute"' -l deep -d 'Read every page and row; slow for large databases'
 complete -c hermes-doctor -n '__hermes_doctor_at "mute"' -l network -d 'Also contact every platform and the model provider'
