@@ -48,10 +48,7 @@ class CouldNotLook(Exception):
 
 
 class Partly(NamedTuple):
-    """What a check left out; yielded instead of a finding when the part it examined is sound.
-
-    A quick check run reads a bounded amount, so the report names what was left out.
-    """
+    """What a check left out, as it reads a bounded amount; yielded if the part it read is sound."""
 
     what: str
 
@@ -136,6 +133,11 @@ class CheckResult(NamedTuple):
     status: Status
     seconds: float = 0.0
     reason: str | None = None
+
+    @property
+    def has_looked(self) -> bool:
+        """Whether it looked at everything, so that what it does not report is not there."""
+        return self.status in (Status.OK, Status.PROBLEM) and self.reason is None
 
 
 class FixOffer(NamedTuple):
@@ -302,8 +304,7 @@ class Report(NamedTuple):
     @property
     def off(self) -> list[str]:
         """The codes that were found, but that config.toml switches off."""
-        shown = {one.code for one in self.findings}
-        return sorted({one.code for one in self.turned_down} - shown)
+        return sorted({one.code for one in self.turned_down} - {one.code for one in self.findings})
 
     @property
     def status(self) -> Status:

@@ -33,14 +33,6 @@ def condition_of(report: Report) -> Condition:
     return _OF_VERDICTS.get(report.verdict.kind, Condition.SILENT)
 
 
-def has_looked(check: CheckResult) -> bool:
-    """Whether a check ran and looked at everything, so that what it does not report is not there.
-
-    A check with a reason looked only in part.
-    """
-    return check.status in (Status.OK, Status.PROBLEM) and check.reason is None
-
-
 def is_doubtful(check: CheckResult) -> bool:
     """Whether a check may have missed something that it reported before."""
     partly = check.status is Status.PROBLEM and check.reason is not None

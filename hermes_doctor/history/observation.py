@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from hermes_doctor.examination.condition import Condition, condition_of, has_looked
+from hermes_doctor.examination.condition import Condition, condition_of
 from hermes_doctor.history import moments
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import Finding, Report, Severity
@@ -133,7 +133,7 @@ def observe(report: Report, at: datetime, codes: frozenset[str] | None = None) -
         condition=condition_of(report) if report.complete else None,
         findings=findings,
         loaded=frozenset(stored_text(check.id) for check in report.checks),
-        looked=frozenset(stored_text(check.id) for check in report.checks if has_looked(check)),
+        looked=frozenset(stored_text(check.id) for check in report.checks if check.has_looked),
         codes=codes,
         hermes=stored_text(report.hermes_version) if report.hermes_version else None,
         gateways=gateways,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.model import Finding, Report, Severity, Status
+from hermes_doctor.model import Finding, Report, Severity
 
 SLACK = timedelta(minutes=5)
 """By how much the clocks of those who make and read a mute may differ."""
@@ -75,10 +75,7 @@ class Mute(NamedTuple):
         """Whether all checks that had found it looked again, as closely, at everything."""
         ended = {one.id: one for one in report.checks}
         return set(self.options) <= set(report.options.split()) and all(
-            id in ended
-            and ended[id].status in (Status.OK, Status.PROBLEM)
-            and not (ended[id].status is Status.PROBLEM and ended[id].reason)
-            for id in self.checks
+            id in ended and ended[id].has_looked for id in self.checks
         )
 
     def updated(self, report: Report) -> Mute:

@@ -77,6 +77,7 @@ def test_it_ends_when_the_problem_is_gone() -> None:
         (CheckResult("look", "data", Status.CRASHED, reason="a bug"),),
         (CheckResult("look", "data", Status.SKIPPED, reason="no gateway"),),
         (CheckResult("look", "data", Status.PROBLEM, reason="one file could not be read"),),
+        (CheckResult("look", "data", Status.OK, reason="the first 40 MB"),),
     ],
 )
 def test_what_was_not_looked_for_is_not_gone(checks: tuple[CheckResult, ...]) -> None:
