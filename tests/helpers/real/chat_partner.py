@@ -97,13 +97,25 @@ class Chat:
         return [json.loads(line[6:]) for line in lines if line.startswith("heard ")]
 
     def hear(self, *words: str) -> str:
-        """Wait until the bot has said all these words, in one message."""
+        """Wait until the bot has said all these words, and return everything it has said.
 
-        def found() -> str:
-            return next((said for said in self.heard() if all(w in said for w in words)), "")
+        Hermes sends the output of a command every four seconds, so a busy machine decides
+        how many messages it becomes.
+        """
 
-        gateways.until(lambda: bool(found()), f"{words} in the chat", PATIENCE)
-        return found()
+        def everything() -> str:
+            return "\n".join(self.heard())
+
+        try:
+            gateways.until(
+                lambda: all(word in everything() for word in words),
+                f"{words} in the chat",
+                PATIENCE,
+            )
+        except AssertionError as error:
+            error.add_note(f"The bot said: {everything()}")
+            raise
+        return everything()
 
     def keep_busy(self) -> None:
         """Ask for something that takes for ever, and wait until the model is asked for it."""
