@@ -22,10 +22,13 @@ WORLD_READABLE = 0o644
 def find(given: Path) -> Path:
     """Return the file that is meant; raise Trouble if no file can be written there."""
     try:
-        path = given.expanduser().resolve()  # behind a symbolic link, the file itself is replaced
+        # Behind a symbolic link, the file itself is replaced.
+        path = Path(os.path.realpath(given.expanduser()))
         usable = path.is_file() or not path.exists()
-    except (OSError, RuntimeError) as error:  # a loop of links, or a user who does not exist
+    except (OSError, RuntimeError) as error:  # RuntimeError: a user who does not exist
         raise Trouble(text("Cannot write to {path}: {why}.", path=given, why=error)) from None
+    if path.is_symlink():  # even the end of the links is a link
+        raise Trouble(text("Cannot write to {path}: its links form a loop.", path=given))
     if not usable:
         raise Trouble(text("{path} is not a file. Name a file to write to.", path=path))
     if not path.parent.is_dir():

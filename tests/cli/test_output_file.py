@@ -54,7 +54,7 @@ def test_behind_a_link_the_file_is_replaced(tmp_path: Path) -> None:
         ("pipe", "is not a file"),
         ("missing/out", "its folder does not exist"),
         ("file/out", "its folder does not exist"),
-        ("loop", "Cannot write to"),
+        ("loop", "its links form a loop"),
     ],
 )
 def test_where_no_file_can_be(tmp_path: Path, place: str, said: str) -> None:
