@@ -42,17 +42,12 @@ signatures: $(VENV)/dev
 index: $(VENV)/dev
 	$(BIN)/python -m tools.index_plugins
 
+# All of them run, also after one that misses its bar.
+BENCHMARKS := startup databases scale profiles watch live_backup home_backup memory logs history_size
 bench: $(VENV)/dev
-	$(BIN)/python -m benchmarks.startup
-	$(BIN)/python -m benchmarks.databases
-	$(BIN)/python -m benchmarks.scale
-	$(BIN)/python -m benchmarks.profiles
-	$(BIN)/python -m benchmarks.watch
-	$(BIN)/python -m benchmarks.live_backup
-	$(BIN)/python -m benchmarks.home_backup
-	$(BIN)/python -m benchmarks.memory
-	$(BIN)/python -m benchmarks.logs
-	$(BIN)/python -m benchmarks.history_size 14
+	@missed=""; for one in $(BENCHMARKS); do \
+		echo "$$one:"; $(BIN)/python -m benchmarks.$$one || missed="$$missed $$one"; echo; done; \
+	test -z "$$missed" || { echo "Missed a bar or failed:$$missed"; exit 1; }
 
 screenshot: $(VENV)/dev
 	$(BIN)/python -m tools.screenshot

@@ -57,8 +57,9 @@ def matches(name: str, glob: str) -> bool:
         if name.endswith(".db" + end):
             name = name.removesuffix(end)
     glob = glob.rstrip("/").removeprefix("./")
-    path = PurePosixPath(name)
-    return any(fnmatchcase(str(one), glob) for one in (path, *path.parents[:-1]))
+    while name and not fnmatchcase(name, glob):
+        name = name.rpartition("/")[0]
+    return bool(name)
 
 
 class Choice(NamedTuple):
@@ -69,9 +70,11 @@ class Choice(NamedTuple):
 
     def wants(self, name: str, *, anyway: bool) -> bool:
         """Whether a path is wanted; included paths always are, others if `anyway` is set."""
-        if self.include and any(matches(name, glob) for glob in self.include):
+        if anyway and not self.exclude:
             return True
-        return anyway and not (self.exclude and any(matches(name, g) for g in self.exclude))
+        if any(matches(name, glob) for glob in self.include):
+            return True
+        return anyway and not any(matches(name, glob) for glob in self.exclude)
 
     def may_want_in(self, folder: str) -> bool:
         """Whether something below a folder that is left out may be included explicitly."""
