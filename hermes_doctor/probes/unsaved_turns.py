@@ -39,7 +39,9 @@ HISTORY = "shutdown-with-unpersisted-agent-history"
 ROLES = frozenset({"user", "assistant", "tool"})
 FILE, ALL = 8 * MEGABYTE, 64 * MEGABYTE
 """The largest file that is read, and the most of all together."""
-MOST, MOST_NAMES = 200, 5000
+MOST, MOST_NAMES = 200, 3000
+"""How many transcripts are compared, and how many of the newest names are examined: with 140
+sessions a day, those of three weeks."""
 DIVERTS = (0, 19)
 """Releases before 0.15 wrote a transcript for every session, those before this one none."""
 RECENT = timedelta(days=7)

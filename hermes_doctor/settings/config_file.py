@@ -9,6 +9,7 @@ from typing import Any
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.settings.fast_yaml import yaml
+from hermes_doctor.settings.plain_yaml import is_plain_yaml
 from hermes_doctor.system.files import MEGABYTE, Snapshot, read_if_there
 
 NAME = "config.yaml"
@@ -20,6 +21,8 @@ libyaml's bindings overflow the C stack on hostile nesting, and merges can exhau
 """
 
 FAST = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+WORTHWHILE = 1024
+"""Characters; a shorter file is parsed in less time than it takes to see that it is plain."""
 SMALL, MIDDLING = 16 * 1024, 48 * 1024
 """PyYAML's own parser reads some 50 KB per second, so libyaml parses longer files."""
 _DISPUTED = pattern(r"[\t?]|\\[uUx]")
@@ -87,12 +90,7 @@ def _built(data: bytes) -> tuple[Any, ParseError | None, yaml.Node | None]:
             return None, ParseError(f"nested more than {DEEPEST} levels deep"), None
         if expands_too_far(text):
             return None, ParseError(f"its merges unfold to more than {MOST_MERGED} settings"), None
-        loader = loader_for(text)(text)
-        try:
-            root = loader.get_single_node()
-            values = loader.construct_document(root) if root is not None else None
-        finally:
-            loader.dispose()
+        values, root = _fast_load(text) or _load(text, loader_for(text))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = (mark.line + 1, mark.column + 1) if mark else (None, None)
@@ -106,6 +104,26 @@ def _built(data: bytes) -> tuple[Any, ParseError | None, yaml.Node | None]:
         return None, ParseError(f"holds a value that YAML cannot build ({kind})"), None
     changed = "<<" in text or text.startswith("\ufeff")  # merges are expanded in the nodes
     return values, None, None if changed else root
+
+
+def _load(text: str, kind: Any) -> tuple[Any, yaml.Node | None]:
+    """Return the values and the YAML nodes."""
+    loader = kind(text)
+    try:
+        root = loader.get_single_node()
+        return loader.construct_document(root) if root is not None else None, root
+    finally:
+        loader.dispose()
+
+
+def _fast_load(text: str) -> tuple[Any, yaml.Node | None] | None:
+    """Load a plain file with libyaml; None if it is not plain, too short to matter, or invalid."""
+    if len(text) < WORTHWHILE or not is_plain_yaml(text):
+        return None
+    try:
+        return _load(text, FAST)
+    except Exception:  # noqa: BLE001 (the gateway's own parser says what is wrong)
+        return None
 
 
 def loader_for(text: str) -> Any:
