@@ -201,8 +201,9 @@ def _prefix(names: list[str]) -> str:
 def _of_snapshot(path: Path, partial: Path) -> Iterator[tuple[str, int, int, IO[bytes]]]:
     files = _manifest(path)
     check_free_space(partial, sum(size for size in files.values()))
-    for name, size in files.items():
-        _refuse_odd(name)
+    for listed, size in files.items():
+        _refuse_odd(listed)
+        name = str(PurePosixPath(listed))
         if is_process_file(name):
             continue
         taken = snapshot(path / name)

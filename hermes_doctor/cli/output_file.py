@@ -25,9 +25,10 @@ def find(given: Path) -> Path:
         # Behind a symbolic link, the file itself is replaced.
         path = Path(os.path.realpath(given.expanduser()))
         usable = path.is_file() or not path.exists()
-    except (OSError, RuntimeError) as error:  # RuntimeError: a user who does not exist
+        unresolved = any(part.is_symlink() for part in (path, *path.parents))
+    except (OSError, RuntimeError, ValueError) as error:  # no such user, or a null character
         raise Trouble(text("Cannot write to {path}: {why}.", path=given, why=error)) from None
-    if path.is_symlink():  # even the end of the links is a link
+    if unresolved:
         raise Trouble(text("Cannot write to {path}: its links form a loop.", path=given))
     if not usable:
         raise Trouble(text("{path} is not a file. Name a file to write to.", path=path))

@@ -40,8 +40,8 @@ ROLES = frozenset({"user", "assistant", "tool"})
 FILE, ALL = 8 * MEGABYTE, 64 * MEGABYTE
 """The largest file that is read, and the most of all together."""
 MOST, MOST_NAMES = 200, 3000
-"""How many transcripts are compared, and how many of the newest names are examined: with 140
-sessions a day, those of three weeks."""
+"""How many files of each kind are compared; and how many transcripts are examined for that, the
+last ones by name. Their names begin with the date: with 140 sessions a day, it is three weeks."""
 DIVERTS = (0, 19)
 """Releases before 0.15 wrote a transcript for every session, those before this one none."""
 RECENT = timedelta(days=7)
@@ -143,7 +143,7 @@ def _diverted(home: Home, first: datetime | None, names: Sequence[str]) -> list[
     oldest = since.timestamp()
     for name in itertools.islice(transcripts, MOST_NAMES):
         try:
-            seen = os.lstat(f"{folder}/{name}")  # a snapshot of each would take 25 ms more
+            seen = os.lstat(f"{folder}/{name}")  # a snapshot of each would take 15 ms more
         except OSError:
             continue
         if seen.st_mtime >= oldest and stat.S_ISREG(seen.st_mode) and seen.st_size:

@@ -22,7 +22,7 @@ libyaml's bindings overflow the C stack on hostile nesting, and merges can exhau
 
 FAST = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 WORTHWHILE = 1024
-"""Characters; a shorter file is parsed in less time than it takes to see that it is plain."""
+"""Characters; for a shorter file it does not pay to compile the pattern of plain lines (3 ms)."""
 SMALL, MIDDLING = 16 * 1024, 48 * 1024
 """PyYAML's own parser reads some 50 KB per second, so libyaml parses longer files."""
 _DISPUTED = pattern(r"[\t?]|\\[uUx]")
@@ -117,8 +117,11 @@ def _load(text: str, kind: Any) -> tuple[Any, yaml.Node | None]:
 
 
 def _fast_load(text: str) -> tuple[Any, yaml.Node | None] | None:
-    """Load a plain file with libyaml; None if it is not plain, too short to matter, or invalid."""
-    if len(text) < WORTHWHILE or not is_plain_yaml(text):
+    """Load a plain file with libyaml; None if it is not plain, or invalid, or short, or very long.
+
+    A very long one is read by libyaml in any case (see `loader_for`).
+    """
+    if not WORTHWHILE <= len(text) <= MIDDLING or not is_plain_yaml(text):
         return None
     try:
         return _load(text, FAST)

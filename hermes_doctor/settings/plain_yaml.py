@@ -23,6 +23,6 @@ _LINE = pattern(
 
 
 def is_plain_yaml(text: str) -> bool:
-    """Whether all lines are of forms that both parsers read alike."""
+    """Whether both parsers read the text alike, unless it is nested hundreds of levels deep."""
     is_plain_line = _LINE.fullmatch
     return all(map(is_plain_line, text.split("\n")))

@@ -201,6 +201,20 @@ def test_who_may_read_what_comes_back(home: Path, tmp_path: Path) -> None:
     assert modes == dict.fromkeys(NAMES, 0o600) | {"config.yaml": 0o644}
 
 
+def test_a_secret_by_an_odd_name(home: Path) -> None:
+    """A snapshot may list `./.env`: that is the file with the secrets, too."""
+    folder = snapshot(home, "20260102-000000-pre-update", (".env",))
+    (folder / ".env").chmod(0o644)
+    listed = folder / "manifest.json"
+    listed.write_text(listed.read_text().replace('".env"', '"./.env"'))
+    store, copy = Vault(Home(home)), hermes_backups.find_named(Home(home), folder.name)
+    assert copy is not None
+
+    [entry] = hermes_backups.import_backup(store, copy).entries
+
+    assert (entry.path, entry.mode) == (".env", 0o600)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act for another user")
 def test_root_is_not_led_to_another_s_zip(home: Path, tmp_path: Path) -> None:
     """A symlink in a user's home does not have root read what only root may."""

@@ -55,6 +55,8 @@ def test_behind_a_link_the_file_is_replaced(tmp_path: Path) -> None:
         ("missing/out", "its folder does not exist"),
         ("file/out", "its folder does not exist"),
         ("loop", "its links form a loop"),
+        ("loop/out", "its links form a loop"),
+        ("null\0character", "Cannot write to"),
     ],
 )
 def test_where_no_file_can_be(tmp_path: Path, place: str, said: str) -> None:

@@ -99,12 +99,13 @@ class Chat:
     def hear(self, *words: str) -> str:
         """Wait until the bot has said all these words, and return everything it has said.
 
-        Hermes sends the output of a command every four seconds, so a busy machine decides
-        how many messages it becomes.
+        Hermes sends the output of a command every four seconds, so a busy machine decides how many
+        messages it becomes. All are joined, and each line break is a space, because lines are
+        wrapped.
         """
 
         def everything() -> str:
-            return "\n".join(self.heard())
+            return " ".join(" ".join(self.heard()).split())
 
         try:
             gateways.until(
