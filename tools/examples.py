@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.helpers import example_scenes
-from tests.helpers.terminal_screen import last_screen
+from tests.helpers.terminal_screen import DURATION, PROCESS, RUN_ID, last_screen
 
 DOCS = Path(__file__).parent.parent / "docs"
 BLOCK = re.compile(
@@ -28,17 +28,16 @@ BLOCK = re.compile(
     r"```console\n(?P<text>.*?)^```\n",
     re.MULTILINE | re.DOTALL,
 )
-_ID = re.compile(r"\b\d{8}-\d{6}-[0-9a-f]{5}\b")
 _PROGRESS = re.compile(r"^ .* …\n", re.MULTILINE)
 """Lines that say what a command is doing."""
 _VARIES = (
-    (_ID, "ID"),
+    (RUN_ID, "ID"),
     (re.compile(r"\b[A-Z][a-z]+day, [A-Z][a-z]{2} \d{1,2} \d{4}\b"), "DATE"),
     (re.compile(r"\b\d{4}-\d\d-\d\d\b|\b[A-Z][a-z]{2} \d{1,2}\b"), "DATE"),
     (re.compile(r"\b\d\d:\d\d(?::\d\d)?\b"), "TIME"),
-    (re.compile(r"\b\d+(?:\.\d+)? (?:ms|s|min|h|d)(?: \d+ (?:min|h))?\b"), "TIME"),
+    (DURATION, "TIME"),
     (re.compile(r"\b\d+(?:\.\d+)? (?:bytes|KB|MB)\b"), "SIZE"),
-    (re.compile(r"\bprocess \d+\b"), "process N"),
+    (PROCESS, "process N"),
     (re.compile(r"\bjust now\b|\bTIME ago\b"), "TIME"),
     (re.compile(r"\b[0-9a-f]{7,40}\b"), "HASH"),
     (re.compile(r"\s+"), " "),
@@ -98,11 +97,11 @@ def run(example: Example) -> str:
 
 def _with_real_ids(command: str, seen: list[str], shown: Mapping[str, str]) -> str:
     command = re.sub(r"@(\d)\b", lambda found: seen[int(found[1]) - 1], command)
-    return _ID.sub(lambda found: shown.get(found[0], found[0]), command)
+    return RUN_ID.sub(lambda found: shown.get(found[0], found[0]), command)
 
 
 def _ids(text: str) -> list[str]:
-    return list(dict.fromkeys(_ID.findall(text)))
+    return list(dict.fromkeys(RUN_ID.findall(text)))
 
 
 def steady(text: str) -> str:

@@ -17,11 +17,15 @@ COLUMNS, ROWS = 80, 24
 RECORDED = Path(__file__).parents[1] / "data" / "screens"
 VARIABLE = "HERMES_DOCTOR_RECORD_SCREENS"
 """Set it to 1 to write the screens instead of comparing them."""
+RUN_ID = re.compile(r"\b\d{8}-\d{6}-[0-9a-f]{5}\b")
+"""The id of a run, a backup or an update."""
+DURATION = re.compile(r"\b\d+(?:\.\d+)? (?:ms|s|min|h|d)(?: \d+ (?:min|h))?\b")
+PROCESS = re.compile(r"\bprocess \d+\b")
 _VARIES = (
-    (re.compile(r"\b\d{8}-\d{6}-\w{5}\b"), "20261116-041300-00000"),
+    (RUN_ID, "20261116-041300-00000"),
     (re.compile(r"\b(?:[A-Z][a-z]{2} \d{1,2} )?\d\d:\d\d\b"), "04:13"),
-    (re.compile(r"\b\d+(?:\.\d+)? (?:ms|s|min|h|d)(?: \d+ (?:min|h))?\b"), "1 s"),
-    (re.compile(r"\bprocess \d+\b"), "process 2314"),
+    (DURATION, "1 s"),
+    (PROCESS, "process 2314"),
     (re.compile(r"\b\d+(?:\.\d+)? (?:KB|MB)\b"), "1 MB"),
     (re.compile(r"\b127\.0\.0\.1:\d+\b"), "127.0.0.1:8000"),
     (re.compile(r"\b(\w+\.log):\d+"), r"\1:1"),

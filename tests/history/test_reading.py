@@ -170,13 +170,19 @@ def test_cut_off_in_the_middle_of_a_write(home: Home) -> None:
     assert {row["title"] for row in rows(file, "episodes")} == {"A is wrong", "B is wrong"}
 
 
+def system_history(home: Home, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The history that the system's watch of the home writes, newer than the user's own."""
+    monkeypatch.setattr(job_names, "SYSTEM_STATE", folder / "var")
+    file = job_names.system_state_folder(home) / "history.db"
+    recorder(folder, file=file, home=home).record(found("S"), after(days=2, hours=1))
+    return file
+
+
 def test_the_history_of_the_system_service(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is in the service's own folder; the one with the newer record is shown."""
-    monkeypatch.setattr(job_names, "SYSTEM_STATE", tmp_path / "var")
-    file = job_names.system_state_folder(home) / "history.db"
-    recorder(tmp_path, file=file, home=home).record(found("S"), after(days=2, hours=1))
+    file = system_history(home, tmp_path, monkeypatch)
 
     loaded = reading.load(home, START, NOW)
     assert loaded is not None and loaded.file == file
@@ -278,9 +284,7 @@ def test_one_of_two_files_is_damaged(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other one is shown, with the reason; if it does not know the home, that is an error."""
-    monkeypatch.setattr(job_names, "SYSTEM_STATE", tmp_path / "var")
-    file = job_names.system_state_folder(home) / "history.db"
-    recorder(tmp_path, file=file, home=home).record(found("S"), after(days=2, hours=1))
+    file = system_history(home, tmp_path, monkeypatch)
     file.write_bytes(b"nonsense" * 600)
 
     loaded = reading.load(home, START, NOW)
