@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -220,11 +220,16 @@ def _check_homes(found: Mapping[str, Any]) -> None:
 
 
 def _unknown(keys: Keys, known: Sequence[str] | Table) -> Message:
+    choices = did_you_mean(keys[-1], known) or f"Known here: {', '.join(known)}."
+    return text("unknown key {key}. {choices}", key=shown(keys), choices=choices)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return a question with the most similar known word; empty if none is similar."""
     import difflib
 
-    close = difflib.get_close_matches(keys[-1], list(known), n=1, cutoff=0.5)
-    choices = f"Did you mean {close[0]}?" if close else f"Known here: {', '.join(known)}."
-    return text("unknown key {key}. {choices}", key=shown(keys), choices=choices)
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return text("Did you mean {word}?", word=close[0]) if close else ""
 
 
 def shown(keys: Keys) -> str:

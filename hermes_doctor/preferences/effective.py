@@ -155,13 +155,12 @@ def _tables_of(file: ConfigFile, home: Path | None) -> Iterator[Keys]:
 
 
 def _unknown_code(file: ConfigFile, keys: Keys, known: Collection[str]) -> Trouble:
-    import difflib
+    from hermes_doctor.preferences.config_file import did_you_mean
 
-    close = difflib.get_close_matches(keys[-1], list(known), n=1, cutoff=0.5)
     return Trouble(
         sentences(
             text("{origin}: unknown code {code!r}.", origin=file.origin(keys), code=keys[-1]),
-            text("Did you mean {code}?", code=close[0]) if close else "",
+            did_you_mean(keys[-1], known),
             "See: hermes-doctor list codes",
         )
     )
