@@ -84,7 +84,7 @@ def _is_wide(item: pytest.Item) -> bool:
         for word in (one if isinstance(one, tuple) else (one,))
         if isinstance(word, str)
     }
-    return _may_use_a_release(item) and bool(words & older)
+    return not older.isdisjoint(words) and _may_use_a_release(item)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -116,7 +116,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def _may_use_a_release(item: pytest.Item) -> bool:
-    if item.get_closest_marker("real") or Path(__file__).with_name("real") in item.path.parents:
+    if item.get_closest_marker("real") or item.nodeid.startswith("tests/real/"):
         return True
     return "hermes_home" in getattr(item, "fixturenames", ())
 

@@ -9,10 +9,10 @@ the process.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import functools
 import gc
 import importlib
+import io
 import json
 import os
 import pkgutil
@@ -22,7 +22,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -121,6 +124,7 @@ def serve(prepare: Prepare | None = None) -> None:
     for kind in index_plugins.KINDS:
         index_plugins.made(kind)  # imports all files
     own_gateways.hide_those_of_other_tests()
+    _load_once()
     _look_once()
     gc.freeze()  # keeps memory shared with the forks
     answers = os.fdopen(os.dup(1), "w")
@@ -142,23 +146,48 @@ def serve(prepare: Prepare | None = None) -> None:
         answers.flush()
 
 
+def _load_once() -> None:
+    """Load the built-in plugins and build the commands, so that no fork does it again.
+
+    That takes 15 ms of the 82 ms CPU of a `fix`, and 13 of the 23 ms of an `undo` without a run.
+    """
+    import typer.main
+
+    from hermes_doctor.cli import commands
+    from hermes_doctor.plugins import load
+
+    load_some, builtin = load.load, load.load()
+    for part in ("fixes", "rules", "causes", "effects"):
+        getattr(builtin, part)
+    built = typer.main.get_command(commands.app)
+
+    def load_plugins(folders: Sequence[Path] = ()) -> load.Plugins:
+        return load_some(folders) if folders else builtin
+
+    def build_only(words: Sequence[str], among: typer.Typer = commands.app) -> None:
+        """All commands are built."""
+
+    load.load, commands.build_only = load_plugins, build_only
+    typer.main.get_command = lambda typer_instance: built
+
+
 def _look_once() -> None:
-    """Run each check once, so that no fork compiles patterns and reads knowledge again.
+    """Look at a home, so that no fork compiles patterns and reads knowledge again.
 
     That takes 20 ms of the 90 ms CPU of a check.
     """
-    from hermes_doctor.examination.running_checks import RunningCheck
-    from hermes_doctor.home import Home
-    from hermes_doctor.plugins import load
-    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.cli import main
     from tests.helpers import support
 
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.TextIOWrapper(io.BytesIO())):
+        for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"):
+            os.environ[name] = folder  # a fork gets an environment of its own
         home = support.healthy(Path(folder) / "home")
-        with contextlib.closing(Probes(Home(home))) as probes:
-            probes.choose_knowledge()
-            for check in load.load().checks:
-                RunningCheck(check).ask(probes)
+        for words in (["check"], ["check", "--json"], ["fix", "--json"]):
+            sys.argv = ["hermes-doctor", *words, "--home", str(home)]
+            main._run()
+    while threading.active_count() > 1:  # a fork must not copy the locks of a thread
+        time.sleep(0.01)
 
 
 def _ended(pid: int, timeout: float) -> int | None:
