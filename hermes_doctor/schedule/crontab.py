@@ -37,7 +37,7 @@ class Cron:
 
     def text(self, job: Job) -> str:
         minutes = _minutes(job)
-        words = [*job.command, "--once", "--interval", f"{minutes}m"]
+        words = [*_without_interval(job.command), "--once", "--interval", f"{minutes}m"]
         state = f"XDG_STATE_HOME={job.folder.parent}"
         config = [f"{name}={value}" for name, value in config_environment().items()]
         command = shlex.join(["env", state, *config, *words]).replace("%", r"\%")
@@ -83,6 +83,14 @@ class Cron:
                 f"at least {format_duration(MIN_INTERVAL)}, and a part of an hour or a day."
             )
         return found
+
+
+def _without_interval(command: Sequence[str]) -> list[str]:
+    """The words of a command without its --interval: cron can only run at certain ones."""
+    if "--interval" not in command:
+        return [*command]
+    at = command.index("--interval")
+    return [*command[:at], *command[at + 2 :]]
 
 
 def _minutes(job: Job) -> int:

@@ -91,7 +91,7 @@ def test_a_line_in_the_crontab(home: Path, fakes: Path) -> None:
     """A line in the crontab."""
     file = fakes.parent / "tab"
     fake_managers.command(fakes, "crontab", CRONTAB.format(file=file))
-    cron, mine = crontab.Cron(), job(home, "--heal", "--also", "50%")
+    cron, mine = crontab.Cron(), job(home, "--interval", "30s", "--heal", "--also", "50%")
 
     assert not cron.status(mine).installed
     assert cron.install(mine) and not cron.install(mine), "twice equals once"
@@ -99,6 +99,7 @@ def test_a_line_in_the_crontab(home: Path, fakes: Path) -> None:
     assert line.startswith("*/5 * * * * env ") and line.endswith(f"# {mine.name}")
     words = shlex.split(line.partition("env ")[2].replace(r"\%", "%"), comments=True)
     assert words[-3:] == ["--once", "--interval", "5m"] and "50%" in words
+    assert words.count("--interval") == 1
     assert cron.status(mine).running
     assert cron.remove(mine) and not file.exists()
     assert not cron.remove(mine)
