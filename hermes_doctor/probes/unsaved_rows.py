@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_doctor.backup.unique_rows import expired_before
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
@@ -43,6 +42,8 @@ def retired(probes: DatabaseProbes, folder: Path, *, patient: bool) -> RetiredRo
 
     `patient` lets SQLite check the whole copy, however large it is.
     """
+    from hermes_doctor.backup.unique_rows import expired_before
+
     _refuse_deleted(probes)
     return retired_log.compare(
         folder,
