@@ -17,47 +17,15 @@ import sys
 import tempfile
 from pathlib import Path
 
+from benchmarks import used_home
 from benchmarks.startup import RELEASE
 from benchmarks.timing import environment, load, once
 from tests.helpers.real.gateways import gateway
-from tools import real_home
 
 START = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); "
     "from hermes_doctor.__main__ import main; main()"
 )
-USE = """
-import os
-from pathlib import Path
-from hermes_cli import kanban_db
-from hermes_state import SessionDB
-
-home = Path(os.environ["HERMES_HOME"])
-history = SessionDB(home / "state.db")
-for number in range(80):
-    history.create_session(f"talk-{number}", "telegram", model="test-model")
-    for part in range(50):
-        text = f"part {part} of talk {number}: " + "words about a home. " * (1 + part % 9)
-        history.append_message(f"talk-{number}", "user" if part % 2 else "assistant", text)
-history.close()
-board = kanban_db.connect(home / "kanban.db")
-for number in range(300):
-    kanban_db.create_task(board, title=f"task {number}", body="its text " * 20)
-board.close()
-"""
-"""Run by the release itself: writes four thousand messages and three hundred tasks."""
-LINE = "2026-01-01 00:00:00,000 INFO gateway.run: inbound message: platform=telegram msg='hello'\n"
-
-
-def used(home: Path) -> None:
-    """Create a home that looks like one after some weeks of use."""
-    real_home.make(RELEASE, home)
-    real_home.run(RELEASE, home, USE)
-    (home / "logs" / "agent.log").write_text(LINE * 20_000)
-    (home / "sessions").mkdir(exist_ok=True)
-    for number in range(60):
-        text = '{"role": "user", "content": "a message"}\n' * 40
-        (home / "sessions" / f"session_{number}.jsonl").write_text(text)
 
 
 def measured(trees: list[Path], home: Path, runs: int) -> list[list[float]]:
@@ -84,9 +52,9 @@ def main() -> int:
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o700)
     try:
-        used(folder / "home")
-        with gateway(RELEASE, folder / "home"):
-            found = measured(trees, folder / "home", asked.runs)
+        home = used_home.make(folder / "home", RELEASE)
+        with gateway(RELEASE, home):
+            found = measured(trees, home, asked.runs)
     finally:
         shutil.rmtree(folder)
     print(f"{'lowest':>10} {'median':>10} {'more than the first':>20} {'ratio':>6}  tree")

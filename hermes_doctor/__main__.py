@@ -6,8 +6,8 @@ import gc
 def main() -> None:
     """Load and run the command line with the garbage collector off, as there is no garbage yet.
 
-    With Python's default collector settings, here and in `cli.main`, `check` takes 17 ms more CPU:
-    321 ms instead of 304 ms, on a used home with a running gateway (`benchmarks/trees.py`).
+    With Python's default collector settings, here and in `cli.main`, `check` takes 20 ms more CPU:
+    405 ms instead of 385 ms, on a used home with a running gateway (`benchmarks/trees.py`).
     """
     gc.disable()
     try:

@@ -4,7 +4,7 @@ A check run loads some 350 modules, and finding one takes as long as running it.
 `__pycache__` matches its source (by the same rule as Python's own import), the module is loaded
 from it directly. Everything else is left to Python, which also writes the bytecode for next time.
 
-With Python's own search instead, `check` takes 18 ms more CPU: 322 ms instead of 304 ms, on a used
+With Python's own search instead, `check` takes 22 ms more CPU: 407 ms instead of 385 ms, on a used
 home with a running gateway (`benchmarks/trees.py`).
 """
 

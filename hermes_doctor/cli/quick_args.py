@@ -3,7 +3,7 @@
 Only unambiguous options are parsed here. Everything else (help, a mistake, a short form) is left to
 typer, which parses all of it again; a test compares the tables with the commands' declarations.
 
-With typer instead, `check` takes 52 ms more CPU: 356 ms instead of 304 ms, on a used home beside a
+With typer instead, `check` takes 53 ms more CPU: 438 ms instead of 385 ms, on a used home beside a
 running gateway (`benchmarks/trees.py`).
 """
 
