@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import fcntl
 import importlib.util
 import json
@@ -21,8 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.core
+import typer.main
 from rich.cells import cell_len
 
+from hermes_doctor.cli.commands import app, build_only
 from tests.helpers import damage, support, terminal_screen
 
 COMMAND = (
@@ -1113,3 +1117,30 @@ def test_work_of_another_process_is_heard_too(home: Path) -> None:
         assert workers.wait_for_result(other) == "state.db"
 
     assert told == [("half of it", 0.5), ("the rest", None)]
+
+
+def test_only_the_called_command_is_built() -> None:
+    """Alone, each command has the same options as among all others."""
+    every = typer.main.get_command(app)
+    assert isinstance(every, typer.core.TyperGroup)
+
+    for name, one in every.commands.items():
+        among = copy.deepcopy(app)
+        build_only([name], among)
+        alone = typer.main.get_command(among)
+        assert isinstance(alone, typer.core.TyperGroup)
+        assert [*alone.commands] == [name]
+        assert _options(alone.commands[name]) == _options(one), name
+
+
+def test_an_unknown_command_is_among_all() -> None:
+    """All commands are built, so that a similar one can be suggested."""
+    among = copy.deepcopy(app)
+
+    build_only(["chek"], among)
+
+    assert len(among.registered_commands) == len(app.registered_commands) > 1
+
+
+def _options(command: Any) -> list[tuple[list[str], object]]:
+    return [(one.opts, one.default) for one in command.params]
