@@ -86,7 +86,7 @@ class Cron:
 
 
 def _without_interval(command: Sequence[str]) -> list[str]:
-    """The words of a command without its --interval: cron can only run at certain ones."""
+    """The words of a command without its --interval, which cron may not be able to keep."""
     if "--interval" not in command:
         return [*command]
     at = command.index("--interval")

@@ -10,7 +10,7 @@ is opened again and the query is repeated. If that happens again, a separate pro
 uses locks. The queries of a transaction must see the same data, so a change during a transaction is
 reported to the caller, who starts over.
 
-With a separate process (`reader.InProcess`), `check` takes 28 ms more CPU: 415 ms instead
+With a separate process (`reader.InProcess`), `check` takes 30 ms more CPU: 415 ms instead
 of 385 ms, on a used home with a running gateway (`benchmarks/trees.py`).
 """
 

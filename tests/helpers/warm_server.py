@@ -23,7 +23,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -186,8 +185,8 @@ def _look_once() -> None:
         for words in (["check"], ["check", "--json"], ["fix", "--json"]):
             sys.argv = ["hermes-doctor", *words, "--home", str(home)]
             main._run()
-    while threading.active_count() > 1:  # a fork must not copy the locks of a thread
-        time.sleep(0.01)
+    for thread in {*threading.enumerate()} - {threading.main_thread()}:
+        thread.join(10)  # a fork must not copy the locks of a thread
 
 
 def _ended(pid: int, timeout: float) -> int | None:
