@@ -9,6 +9,7 @@ import os
 import shutil
 import tempfile
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -58,10 +59,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
     if config.getoption("--all") or any("::" in word for word in config.args):
         return
-    wide = {item for item in items if _is_wide(item)}
-    config.hook.pytest_deselected(items=[*wide])
-    items[:] = [item for item in items if item not in wide]
+    left_out = {item for item in items if _is_wide(item)}
+    if not any(word.endswith(".py") for word in config.args):
+        left_out |= _further_cases([item for item in items if item not in left_out])
+    config.hook.pytest_deselected(items=[*left_out])
+    items[:] = [item for item in items if item not in left_out]
     releases.python_of = functools.partial(_only_the_newest, releases.python_of)
+
+
+def _further_cases(items: list[pytest.Item]) -> set[pytest.Item]:
+    """Return all cases but one of each test that is marked `sampled`.
+
+    It is the same case in each run, but not always the first: many tests have the same cases.
+    """
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    kept = {some[zlib.crc32(test.encode()) % len(some)] for test, some in cases.items()}
+    return {item for some in cases.values() for item in some} - kept
 
 
 def _only_the_newest(python_of: Callable[[str], Path], version: str) -> Path:
@@ -110,6 +126,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     One process looks. No worker starts before all have collected.
     """
     gc.freeze()  # the tests themselves are never garbage, and looking at all of them takes long
+    if session.config.option.collectonly:
+        return
     looks = os.environ.get("PYTEST_XDIST_WORKER", LOOKS) == LOOKS
     if looks and any(map(_may_use_a_release, session.items)):
         session.config.stash[CHANGED] = releases.changed()

@@ -196,6 +196,7 @@ time.sleep(600)
 """A restic that takes for ever."""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("signal", [SIGTERM, SIGKILL])
 @pytest.mark.parametrize("command", ["push", "pull"])
 def test_ended_in_the_middle(home: Path, tmp_path: Path, command: str, signal: int) -> None:

@@ -48,6 +48,7 @@ def test_somebody_adds_to_it_all_the_time(home: Path, transcript: Path) -> None:
     assert later.size == transcript.stat().st_size, "it is read again when it stands still"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("how", ["within", "shorter", "replaced"])
 def test_somebody_does_more_than_that(home: Path, transcript: Path, how: str) -> None:
     """Then no copy is of one moment, and that is said."""
@@ -100,6 +101,7 @@ BECOMES: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", BECOMES)
 def test_it_becomes_something_else(home: Path, transcript: Path, kind: str) -> None:
     """What is no file any more by the time that it is saved stops no backup of the rest."""

@@ -105,6 +105,7 @@ def test_damage(home: Path, how: str) -> None:
     assert found["20260102-000000"], how
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("prefix", ["", ".hermes/"])
 def test_restore_from_a_zip(home: Path, tmp_path: Path, prefix: str) -> None:
     """What is asked for comes back, as a run that can be undone."""

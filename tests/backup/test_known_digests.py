@@ -74,6 +74,7 @@ WRONG = (one_piece, first_piece, exchanged, the_whole, malformed)
 wrongly = pytest.mark.parametrize("wrong", WRONG, ids=[one.__name__ for one in WRONG])
 
 
+@pytest.mark.sampled
 @wrongly
 @pytest.mark.parametrize(("changed", "in_blocks"), budget.grid([True, False], [True, False], 2))
 def test_of_a_database_in_use(
@@ -101,6 +102,7 @@ def test_of_a_database_in_use(
     verified(home, after)
 
 
+@pytest.mark.sampled
 @wrongly
 def test_of_a_file_at_rest(home: Path, wrong: Callable[[BackupEntry], BackupEntry]) -> None:
     """One that is kept in blocks, and becomes what it was at first: pieces are its base's again."""
@@ -118,6 +120,7 @@ def test_of_a_file_at_rest(home: Path, wrong: Callable[[BackupEntry], BackupEntr
     verified(home, made)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("json", [True, False])
 @pytest.mark.parametrize("name", [LONG, "config.yaml"])
 def test_a_damaged_one_is_told(home: Path, name: str, json: bool) -> None:

@@ -148,6 +148,7 @@ def test_flipped_bits(large: Path) -> None:
         list(backup.entries)
 
 
+@pytest.mark.wide
 @pytest.mark.disk
 def test_memory_of_many_files(tmp_path: Path) -> None:
     """The memory of a backup hardly grows with the number of files; that takes a while to see."""

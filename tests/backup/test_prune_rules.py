@@ -85,6 +85,7 @@ def repaired(home: Path, days: float) -> tuple[str, bytes]:
 # -- what receipts need ------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("rule", [("--keep", "1"), ("--keep", "1", "--older-than", "1d")])
 def test_the_damaged_original_of_a_repair_stays_for_undo(home: Path, rule: tuple[str, ...]) -> None:
     """A rule keeps what the undo of a young run needs, says so, and the undo still works."""
@@ -281,6 +282,7 @@ def test_lost_tasks_count(home: Path) -> None:
     assert "1 task that kanban.db" in reasons(prune(home, "--keep", "1"))[old]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("how", ["missing", "damaged"])
 def test_without_a_live_database_the_last_rows_stay(home: Path, how: str) -> None:
     """What cannot be compared is kept, once."""
@@ -349,6 +351,7 @@ def test_sessions_that_hermes_deletes_by_itself_keep_nothing(home: Path) -> None
     assert prune(home, "--keep", "1")["removed"] == [old]
 
 
+@pytest.mark.wide
 def test_a_copy_in_blocks_is_compared(home: Path) -> None:
     """A large database that is kept as a base and changes is put together for the comparison."""
     write(
@@ -510,6 +513,7 @@ db.close()
 """
 
 
+@pytest.mark.sampled
 @pytest.mark.real
 @pytest.mark.parametrize(
     "how", ["load and replace", "replace without times", "compact", "rewind", "drop two"]

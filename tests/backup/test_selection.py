@@ -120,6 +120,7 @@ def test_globs(name: str, glob: str, fits: bool) -> None:
     assert Choice(include=(glob,)).wants(name, anyway=False) is fits
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("words", "back"),
     [

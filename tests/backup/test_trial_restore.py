@@ -91,6 +91,7 @@ def test_a_store_that_explodes(home: Path) -> None:
     assert wrong == "config.yaml: the copy is intact, but it could not be parsed"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["auth.json", "cron/jobs.json", "config.yaml"])
 def test_a_store_that_hermes_could_not_read(home: Path, name: str) -> None:
     """A store that is no JSON or YAML is named; what it says is not."""

@@ -124,6 +124,7 @@ def test_pruning_one_harms_no_other(home: Path, tmp_path: Path) -> None:
         assert content(made[1], "sessions/long.jsonl", tmp_path / "out") == held[1]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("same_times", [True, False])
 def test_changed_within_a_tick_of_the_clock(
     home: Path, monkeypatch: pytest.MonkeyPatch, same_times: bool
@@ -320,6 +321,7 @@ def test_a_copy_that_is_gone_or_cannot_be_shared(
     assert whole_store.verify(third) == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("part", ["base", "changed"])
 def test_damage_of_a_part(home: Path, part: str) -> None:
     """A flipped bit in either part shows, and so does one that is missing, cut or no such file."""
@@ -439,6 +441,7 @@ def test_a_live_database_that_nobody_wrote_to(home: Path) -> None:
     assert entry(third, "live.db").sha256 != entry(second, "live.db").sha256
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("checkpoint", ["", "PASSIVE", "TRUNCATE"])
 def test_a_live_database_that_changed_a_little(home: Path, tmp_path: Path, checkpoint: str) -> None:
     """Only its changed pages are kept; they give back one moment of it, and a sound one."""

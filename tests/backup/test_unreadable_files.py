@@ -162,6 +162,7 @@ def test_the_last_whole_backup_stays(reachable: Path) -> None:
     assert listed[0]["id"] == whole.json["id"]
 
 
+@pytest.mark.sampled
 @as_root
 @pytest.mark.parametrize(
     ("name", "stops"), [("state.db", True), ("config.yaml", True), (".env", True), ("x.txt", False)]

@@ -431,6 +431,7 @@ def test_restore_into_a_missing_folder(home: Path) -> None:
     assert (home / "cron" / "output" / "jobs.json").read_text() == "[1]"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal"])
 def test_restore_brings_the_saved_sidecars(home: Path, suffix: str) -> None:
     """A database comes with the sidecars that were saved with it: they are part of it."""
@@ -444,6 +445,7 @@ def test_restore_brings_the_saved_sidecars(home: Path, suffix: str) -> None:
     assert (home / f"state.db{suffix}").read_text() == "saved sidecar"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal"])
 def test_restore_takes_newer_sidecars_away(home: Path, suffix: str) -> None:
     """A log of today would be replayed over the database of then: it goes, and undo returns it."""

@@ -65,6 +65,7 @@ def test_a_newer_one_names_the_installed_release(
     assert finding.title == "config.yaml is from a newer Hermes than 0.13.0"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("variant", ["plain", "interrupted"])
 @pytest.mark.parametrize("version", recorded_homes.VERSIONS)
 def test_recorded_homes(tmp_path: Path, version: str, variant: str) -> None:

@@ -311,6 +311,7 @@ def test_first_page_in_the_log(home: Path) -> None:
     assert findings == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("size", [1, 200, 20_000])
 @pytest.mark.parametrize("grown", [False, True], ids=["rows", "with page 1"])
 def test_another_file_beside_a_log(home: Path, size: int, grown: bool) -> None:

@@ -26,6 +26,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr(condition, "QUICK_CHECK_SECONDS", 5.0)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])
 @pytest.mark.parametrize("index", [False, True], ids=["only -wal", "both"])
 def test_a_crash_is_no_fault(home: Path, index: bool, deep: bool) -> None:
@@ -38,6 +39,7 @@ def test_a_crash_is_no_fault(home: Path, index: bool, deep: bool) -> None:
     assert codes(home, deep=deep) == []
 
 
+@pytest.mark.sampled
 def test_stale(home: Path) -> None:
     """An older copy under the log of a newer life: sound alone, damaged with it."""
     path = damage.history(home / "state.db")
@@ -52,6 +54,7 @@ def test_stale(home: Path) -> None:
     assert finding.fix == "set-aside-log"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])
 def test_broken(home: Path, deep: bool) -> None:
     """A damaged frame with whole transactions behind it."""
@@ -82,6 +85,7 @@ def test_cut_at_its_end(home: Path) -> None:
     assert codes(home) == []
 
 
+@pytest.mark.sampled
 def test_an_older_generation_is_no_fault(home: Path) -> None:
     """Frames of the log's earlier life behind the present ones are what SQLite leaves there."""
     path = damage.history(home / "state.db")
@@ -143,6 +147,7 @@ def journal(home: Path, mode: str) -> Path:
     return path
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])
 def test_foreign_journal(home: Path, deep: bool) -> None:
     """A database with a log never leaves a journal: this one would destroy rows."""
@@ -190,6 +195,7 @@ def test_half_a_transaction_that_is_sound(home: Path, deep: bool) -> None:
     assert (finding.data["kind"], finding.fix) == ("own", "roll-back")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])
 def test_a_journal_of_another_time(home: Path, deep: bool) -> None:
     """Transactions were committed since it began: it is not of this database any more."""
@@ -219,6 +225,7 @@ def test_it_cannot_be_told(home: Path) -> None:
     assert finding.severity is Severity.CRITICAL
 
 
+@pytest.mark.sampled
 def test_a_journal_beside_a_log(home: Path) -> None:
     """A stale journal says nothing of the log beside it."""
     path = damage.with_log(damage.history(home / "state.db"), index=False)
@@ -240,6 +247,7 @@ def test_a_journal_that_is_none(home: Path, head: bytes) -> None:
     assert codes(home) == []
 
 
+@pytest.mark.sampled
 def test_a_broken_index_in_a_log(home: Path) -> None:
     """The rows in the log can all be read: it is the database's own, and the index is damaged."""
     damage.log_with_a_broken_index(damage.history(home / "state.db"))

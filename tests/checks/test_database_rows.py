@@ -39,6 +39,7 @@ def look(home: Path, *statements: str, deep: bool = False) -> list[Finding]:
     return ask("database-rows", home, deep=deep)[1]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("deep", [False, True])
 def test_healthy(home: Path, release: list[str], deep: bool) -> None:
     """A sound history shows nothing, whatever the release; a newer one is not judged."""

@@ -155,6 +155,7 @@ def test_full_disk(
     assert "disk is full" in (result.reason or "")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("api", ["", "silent"])
 def test_closed_folder(
     api: str, home: Path, aged: Callable[[Path, float], None], monkeypatch: pytest.MonkeyPatch

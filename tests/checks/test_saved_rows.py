@@ -159,6 +159,7 @@ def test_a_vault_elsewhere(home: Path, path: Path, tmp_path: Path) -> None:
     assert f"could not compare backup {backup}: the vault {vault} is missing" in str(result.reason)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["manifest.json", "files/state.db"])
 def test_a_damaged_backup(home: Path, path: Path, name: str) -> None:
     """What cannot be read is named."""

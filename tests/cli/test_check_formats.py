@@ -99,6 +99,7 @@ def test_nagios_on_a_full_disk(home: Path) -> None:
     assert done.returncode == 3
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["junit", "prometheus", "github", "nagios"])
 def test_always_utf_8(tmp_path: Path, name: str) -> None:
     """Whatever the terminal has: a monitor expects it."""
@@ -152,6 +153,7 @@ def test_github_shows_what_cannot_run() -> None:
     assert done.out.startswith("::error title=hermes-doctor::--home names /nowhere")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", check_run.FORMATS)
 def test_all_homes(home: Path, name: str) -> None:
     """Every format can tell of several homes."""

@@ -443,6 +443,7 @@ def test_confirm_is_left_in_a_pipe(sick: Path) -> None:
     assert (sick / "config.yaml").read_text() == "a: 1\n"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 1), ("\n", 1)])
 def test_asks_on_a_terminal(home: Path, answer: str, code: int) -> None:
     """On a terminal it asks, and no is the default."""
@@ -543,6 +544,7 @@ def commands(text: str) -> list[str]:
     return [re.split(r" {2,}", one)[0] for one in found]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["home", "my home", "it's $HOME & more", "中文 家"])
 def test_hints_work_when_pasted(tmp_path: Path, name: str) -> None:
     """Every printed command runs as it stands, whatever the path is called."""
@@ -627,6 +629,7 @@ def test_usage_errors_are_plain() -> None:
 # -- pipes, terminals, encodings ----------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("args", ["check", "fix", "list", "explain CFG-YAML", "--help"])
 def test_plain_in_a_pipe(sick: Path, args: str) -> None:
     """No escape code, no carriage return, even with TERM set."""

@@ -23,6 +23,7 @@ def backed_up(home: Path, disk: Path) -> str:
     return str(done.json["id"])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("empty", [False, True])
 def test_all_of_it_comes_back(home: Path, disk: Path, empty: bool) -> None:
     """Listed, verified and restored where there is no home any more; and that is its home again."""

@@ -86,6 +86,7 @@ def test_switched_and_proved(home: Path) -> None:
     assert files(home) == before
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("status", "answer", "words"),
     [

@@ -22,6 +22,7 @@ def _parameter(example: Example) -> ParameterSet:
     return pytest.param(example, id=str(example), marks=marks)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("example", [_parameter(one) for one in EXAMPLES])
 def test_example(example: Example) -> None:
     """The commands of a block print what it shows, apart from ids, times and sizes."""

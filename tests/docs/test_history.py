@@ -33,6 +33,7 @@ def screen(folder: Path, code: str = "") -> str:
     return "\n".join(line.text for line in history.lines(view))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("code", ["", "QQ-TOKEN"])
 def test_the_screens(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As printed into a pipe, in UTC."""

@@ -35,6 +35,7 @@ def shown(*command: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m|.\x08", "", done.stdout)
 
 
+@pytest.mark.sampled
 @pytest.mark.needs("man")
 @pytest.mark.parametrize("name", NAMES)
 def test_page(name: str) -> None:

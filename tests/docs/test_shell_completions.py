@@ -52,6 +52,7 @@ def test_files_are_current() -> None:
     assert found == {*share.files()}
 
 
+@pytest.mark.sampled
 @every_shell
 @pytest.mark.parametrize("name", NAMES)
 def test_every_command_and_option(shell: Shell, name: str, folder: Path) -> None:
@@ -69,6 +70,7 @@ def test_every_command_and_option(shell: Shell, name: str, folder: Path) -> None
         assert {one.rstrip("=") for one in flags} == long, command.path
 
 
+@pytest.mark.sampled
 @every_shell
 def test_values(shell: Shell, folder: Path) -> None:
     """Words of a choice, codes, folders and files, as the option takes them."""
@@ -107,6 +109,7 @@ def test_values(shell: Shell, folder: Path) -> None:
         assert {word.rstrip("/=").replace("\\", "") for word in words} == wanted[line], line
 
 
+@pytest.mark.sampled
 @every_shell
 def test_group_with_an_argument(shell: Shell, folder: Path) -> None:
     """At `history`, its commands and all codes are offered; after a code, only options."""

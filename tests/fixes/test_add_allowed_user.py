@@ -25,6 +25,7 @@ FIRST = {"none": "", "an empty one": "TELEGRAM_ALLOWED_USERS=\n"}
 NO_CODES = "telegram:\n  unauthorized_dm_behavior: ignore\n"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", FIRST)
 def test_the_first_list(home: Path, case: str) -> None:
     """Only where nobody is paired or gets a code; the plan says that it shuts out the others."""
@@ -63,6 +64,7 @@ def test_a_list_for_all_that_the_service_sets(home: Path) -> None:
     assert "gateway sets GATEWAY_ALLOWED_USERS" in said
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", ENV)
 def test_in_env(home: Path, case: str) -> None:
     """Cured, twice equals once, undone; comments and all other lines stay."""
@@ -86,6 +88,7 @@ CONFIG = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CONFIG)
 def test_in_config(home: Path, case: str) -> None:
     """Where the list is, of the kind that is there."""
@@ -113,6 +116,7 @@ def test_only_who_is_named(home: Path) -> None:
         assert "TELEGRAM_ALLOWED_USERS=7001,43\n" in (home / ".env").read_text()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("user", ["*", "42,43", "kelly", "@42"])
 def test_never_what_is_no_id(home: Path, user: str) -> None:
     """Nothing that could let in anybody else."""

@@ -97,6 +97,7 @@ class TestRetiredLog:
         damage.execute(path, message(900, "s1"))
         assert codes(home) == {("DB-DELETED-WAL", "")}
 
+    @pytest.mark.sampled
     @pytest.mark.parametrize("fault", ["no image", "another database", "damaged"])
     def test_not_to_be_trusted(self, home: Path, path: Path, fault: str) -> None:
         """Without a sound copy of the same database it is not offered."""
@@ -241,6 +242,7 @@ class TestTranscripts:
         assert "1 message of 1 session was added." in " ".join(cured.notes)
         assert damage.sound(path)
 
+    @pytest.mark.sampled
     @pytest.mark.parametrize(
         "does",
         [
@@ -259,6 +261,7 @@ class TestTranscripts:
         divert(home, "s1", TURN[0])
         assert "SQLite refuses it" in fix_cycle.refused(home, "SESSION-UNSAVED")
 
+    @pytest.mark.sampled
     @pytest.mark.parametrize("kind", ["calls", "times", "ids"])
     def test_the_same_words_again(self, home: Path, path: Path, kind: str) -> None:
         """A turn like the one before it: its calls, times or ids tell them apart."""
@@ -277,6 +280,7 @@ class TestTranscripts:
         added = fix_cycle.rows(path, LAST)[before:]
         assert [row[:2] for row in added] == [(one["role"], one["content"]) for one in later]
 
+    @pytest.mark.sampled
     @pytest.mark.parametrize("timed", [True, False])
     def test_twice_is_once(self, home: Path, path: Path, timed: bool) -> None:
         """Messages without times are found where they follow each other, the last place first."""
@@ -308,6 +312,7 @@ class TestTranscripts:
         assert (left["subject"], left["fix"]) == ("state.db", None)
         assert [one["where"] for one in left["evidence"]] == ["sessions/s2.jsonl"]
 
+    @pytest.mark.sampled
     @pytest.mark.parametrize("grows", [True, False])
     def test_two_histories_of_one_session(self, home: Path, path: Path, grows: bool) -> None:
         """The second is compared with what the first adds."""

@@ -14,6 +14,7 @@ from tests.helpers.let_user_in import fix, left_alone, let_in
 CODE = "PAIRING-WAITING"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("folder", ["platforms/pairing", "pairing"])
 def test_cures_twice_and_undoes(home: Path, folder: str) -> None:
     """Among the approved, waiting no more; twice equals once; undo gives the bytes back."""

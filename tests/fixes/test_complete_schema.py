@@ -191,6 +191,7 @@ def test_a_view_that_does_not_hold(home: Path) -> None:
 # -- part by part --------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("database", atlas.DATABASES)
 def test_every_column(database: str, tmp_path: Path) -> None:
     """Each column that can be added comes back exactly as declared; all other values stay."""
@@ -212,6 +213,7 @@ def test_every_column(database: str, tmp_path: Path) -> None:
         path.unlink()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("database", ["state.db", "kanban.db"])
 @pytest.mark.parametrize("version", ["0.13.0", "0.16.0", "0.19.0"])
 def test_all_columns_at_once(database: str, version: str, tmp_path: Path) -> None:
@@ -296,6 +298,7 @@ def test_numbered_key(tmp_path: Path) -> None:
     assert rows_of_history(path)[:2] == before[:2]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "column", [("sessions", "id"), ("messages", "session_id"), ("state_meta", "key")]
 )
@@ -443,6 +446,7 @@ def replace_part(path: Path, kind: str, name: str, sql: str) -> None:
         db.execute(sql)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("database", atlas.DATABASES)
 def test_every_default_and_every_key(database: str, tmp_path: Path) -> None:
     """Each is told of when it is lost, and comes back as declared; no row changes."""

@@ -10,6 +10,7 @@ from tests.helpers import setting_fix_cycle
 from tests.helpers.provider_mistakes import MISTAKES
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "name",
     [

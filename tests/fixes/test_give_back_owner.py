@@ -23,6 +23,7 @@ def theirs(home: Path) -> Path:
     return home
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["state.db", "state.db-wal", "state.db-shm", "kanban.db"])
 def test_gives_back(theirs: Path, name: str) -> None:
     """A file that a command under sudo left; content and mode stay as they are."""

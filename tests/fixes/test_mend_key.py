@@ -11,6 +11,7 @@ from tests.helpers import setting_fix_cycle
 from tests.helpers.provider_mistakes import MINE, MISTAKES, OPEN
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "name", ["a comment after the key", "a quote that is not closed", "Bearer in config.yaml"]
 )

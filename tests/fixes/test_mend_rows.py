@@ -30,6 +30,7 @@ def test_titles(home: Path) -> None:
     cured.undo()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("value", [f"'{{broken {SECRET}'", "''", "x'7b7d'"])
 def test_settings(home: Path, value: str) -> None:
     """Settings that are no JSON go, the session and everybody else's settings stay."""
@@ -46,6 +47,7 @@ def test_settings(home: Path, value: str) -> None:
     cured.undo()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("value", [f"'{SECRET}'", "x'16'", "22.5"])
 def test_version(home: Path, value: str) -> None:
     """What is no number goes, and Hermes writes its own."""

@@ -10,6 +10,7 @@ from tests.helpers import support
 from tests.helpers.fix_cycle import cure
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("wrong", "right"),
     [

@@ -26,6 +26,7 @@ CODES = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", CODES)
 def test_cures_and_undoes(home: Path, name: str) -> None:
     """NUL bytes behind each store: gone, every entry there, twice is once, undo gives them back."""

@@ -20,6 +20,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES)
 def test_cures_and_undoes(home: Path, case: str) -> None:
     """The file parses, nothing else changed, twice equals once, undo gives the bytes back."""

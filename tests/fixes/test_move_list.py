@@ -11,6 +11,7 @@ from tests.helpers import config_homes, fix_cycle
 SLACK = "SLACK_BOT_TOKEN=xoxb-1234567890\nSLACK_APP_TOKEN=xapp-1234567890\n"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("before", "after"),
     [

@@ -31,6 +31,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES)
 def test_cures_and_undoes(home: Path, case: str) -> None:
     """It is in .env, out of config.yaml, and in no output."""

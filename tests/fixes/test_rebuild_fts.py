@@ -10,6 +10,7 @@ from tests.helpers import damage, fix_cycle, support
 from tests.helpers.damage import SEARCH, Fault
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("fault", SEARCH, ids=damage.called)
 def test_cures(home: Path, fault: Fault) -> None:
     """Damaged pages, a lost record, a lost table behind it, or rows that it does not know."""
@@ -38,6 +39,7 @@ def test_undoes(home: Path) -> None:
     fix_cycle.cure(home, "DB-FTS-CORRUPT", "rebuild-fts").undo()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("version", ["0.13.0", "0.16.0"])
 def test_older_releases(home: Path, version: str) -> None:
     """A file of an older release keeps its own declarations and its version."""
@@ -51,6 +53,7 @@ def test_older_releases(home: Path, version: str) -> None:
     assert fix_cycle.rows(path, declared) == before
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("fault", SEARCH, ids=damage.called)
 def test_a_newer_release(home: Path, fault: Fault) -> None:
     """A newer Hermes' search is made anew as the file declares it; nothing else changes."""

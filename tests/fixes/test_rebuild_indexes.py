@@ -10,6 +10,7 @@ from tests.helpers import damage, fix_cycle, support
 from tests.helpers.damage import INDEX, Fault
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("fault", INDEX, ids=damage.called)
 def test_cures_and_undoes(home: Path, fault: Fault) -> None:
     """A damaged index and one that lacks rows."""
@@ -70,6 +71,7 @@ def test_it_never_saves_rows_unasked(home: Path) -> None:
     assert support.contents(home) == sick
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("fault", INDEX, ids=damage.called)
 def test_a_newer_release(home: Path, fault: Fault) -> None:
     """A newer Hermes' indexes are made anew as the file declares them; nothing else changes."""

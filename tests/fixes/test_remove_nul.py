@@ -19,6 +19,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES)
 def test_cures_and_undoes(home: Path, case: str) -> None:
     """All other bytes stay; twice equals once; undo brings the bytes back."""

@@ -40,6 +40,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES)
 def test_cures_and_undoes(home: Path, case: str) -> None:
     """Only the name changes."""

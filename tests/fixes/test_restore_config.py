@@ -20,6 +20,7 @@ def sicken(home: Path, data: bytes = SICK) -> dict[str, tuple[object, ...]]:
     return support.contents(home)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("data", [SICK, b"- a\n", b"caf\xe9: 1\n", b"a: 1\n---\nb: 2\n"])
 def test_cures_and_undoes(home: Path, data: bytes) -> None:
     """The fault is gone, mode kept, a second time does nothing, and undo gives the bytes back."""

@@ -134,6 +134,7 @@ def zipped(
     return path
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("place", ["empty", "html", "gone"])
 def test_a_copy_in_a_zip(home: Path, tmp_path: Path, place: str) -> None:
     """The newest copy is in a backup of Hermes; it is found wherever the database was lost."""
@@ -153,6 +154,7 @@ def test_a_copy_in_a_zip(home: Path, tmp_path: Path, place: str) -> None:
     cured.undo()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_a_damaged_zip_is_passed_over(home: Path, tmp_path: Path, method: int) -> None:
     """Damaged bytes in the newest zip, and an older one that is sound."""

@@ -129,6 +129,7 @@ def test_zip_of_no_certain_home(tmp_path: Path) -> None:
     assert "perhaps from another home" in done.out.replace("\n", " ")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("place", ["vault", "zip", "beside", "home zip"])
 def test_every_place(tmp_path: Path, place: str) -> None:
     """Backups of this tool, zips of Hermes' in the home or beside it, and copies by hand."""

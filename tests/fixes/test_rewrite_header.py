@@ -20,6 +20,7 @@ FIELDS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("field", budget.share(FIELDS, one_of=3))
 def test_cures(home: Path, field: str) -> None:
     """Every row is there, and the database is one again."""

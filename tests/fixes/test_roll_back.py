@@ -12,6 +12,7 @@ from tests.helpers import damage, fix_cycle
 ROWS = "SELECT id, title, system_prompt FROM sessions"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("change", [damage.MANY, damage.QUIET], ids=["damaged", "sound"])
 @pytest.mark.parametrize("old", [False, True], ids=["fresh", "old"])
 def test_cures_and_undoes(home: Path, old: bool, change: str) -> None:

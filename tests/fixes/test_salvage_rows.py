@@ -19,6 +19,7 @@ from tests.helpers.damage import CUT, ROWS, Fault
 SALVAGED = [fault for fault in (*ROWS, *CUT) if fault is not damage.freelist_lost]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("fault", budget.share(SALVAGED, one_of=3), ids=damage.called)
 def test_cures_and_undoes(home: Path, fault: Fault) -> None:
     """No row is made up, most are saved, and the notes count them by table."""
@@ -79,6 +80,7 @@ def test_from_a_snapshot(home: Path) -> None:
     assert any("state-snapshots/20260101-000000/state.db" in note for note in cured.notes)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("foreign", [False, True], ids=["its own log", "a foreign log"])
 def test_from_a_snapshot_with_a_log(home: Path, foreign: bool) -> None:
     """A copy with a log beside it is read with it, or without it where it is another's."""
@@ -265,6 +267,7 @@ def _saved(path: Path, old: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return found
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("left", ["empty", "gone"])
 @pytest.mark.parametrize("snapshot", [False, True], ids=["log only", "log and copy"])
 def test_only_its_log_is_left(home: Path, left: str, snapshot: bool) -> None:
@@ -281,6 +284,7 @@ def test_only_its_log_is_left(home: Path, left: str, snapshot: bool) -> None:
     cured.undo()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("size", "snapshot"), budget.grid([1, 200, 20_000], [False, True], one_of=2)
 )

@@ -43,6 +43,7 @@ def _pages(path: Path) -> None:
     damage.zero(path, damage.leaves(path, table)[1])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["response_store.db", "cron/executions.db"])
 @pytest.mark.parametrize(
     ("spoil", "code"), [(_lost, "DB-NOTADB"), (_cut, "DB-TRUNCATED"), (_pages, "DB-MALFORMED")]

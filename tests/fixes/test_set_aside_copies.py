@@ -26,6 +26,7 @@ def pile(home: Path, database: str) -> list[Path]:
     return made
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("database", NAMES)
 def test_cures_and_undoes(home: Path, database: str) -> None:
     """All but the newest are gone from the home and lie in the vault, byte for byte."""

@@ -58,6 +58,7 @@ def test_the_log_of_a_longer_database(home: Path) -> None:
     cured.undo()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("which", damage.VACUUMED)
 def test_one_of_the_lives_was_vacuumed(home: Path, which: str) -> None:
     """The file keeps its bytes, and so all of its rows, also with --yes."""
@@ -97,6 +98,7 @@ def written_since(home: Path, how: str = "closed") -> tuple[Path, Path, str]:
     return path, aside, run
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("how", ["closed", "killed"])
 @pytest.mark.parametrize("command", ["undo", "restore"])
 def test_the_database_was_written_to_since(home: Path, command: str, how: str) -> None:
@@ -114,6 +116,7 @@ def test_the_database_was_written_to_since(home: Path, command: str, how: str) -
     assert "DB-WAL-ROWS" in support.check(home).codes
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("how", ["closed", "killed"])
 def test_undo_by_force_saves_the_database(home: Path, how: str) -> None:
     """The log goes back over new rows; the undo of that brings them back, also once it did harm."""

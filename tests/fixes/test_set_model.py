@@ -10,6 +10,7 @@ from tests.helpers import setting_fix_cycle
 from tests.helpers.provider_mistakes import MISTAKES
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["the model is named in the provider", "retired"])
 def test_cures_and_undoes(home: Path, name: str) -> None:
     """Found, cured, twice equals once, undone; no secret comes out."""

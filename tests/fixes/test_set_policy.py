@@ -13,6 +13,7 @@ QQ = "QQ_APP_ID=102081123\nQQ_CLIENT_SECRET=abcdef\n"
 WEIXIN = "# 微信\r\nWEIXIN_ACCOUNT_ID=abc\r\nWEIXIN_TOKEN=abcdef\r\n"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("more", "kind", "word"),
     [
@@ -46,6 +47,7 @@ def test_closes_a_variable(home: Path) -> None:
     cured.undo()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("word", "line"), [("whitelist", "WEIXIN_DM_POLICY=allowlist\r\n"), ("", "")]
 )

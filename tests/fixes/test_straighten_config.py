@@ -22,6 +22,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES)
 def test_cures_and_undoes(home: Path, case: str) -> None:
     """Everything else stays."""

@@ -9,6 +9,7 @@ import pytest
 from tests.helpers import support
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mode", [0o644, 0o666, 0o640, 0o604, 0o755, 0o620])
 def test_cures_and_undoes(home: Path, mode: int) -> None:
     """The mode is 0600, content and time stay, twice equals once, undo sets the old mode."""

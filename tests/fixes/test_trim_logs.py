@@ -30,6 +30,7 @@ def test_log(home: Path) -> None:
     cured.undo()
 
 
+@pytest.mark.wide
 def test_dumps(home: Path) -> None:
     """The newest stay, to see what the provider answers."""
     for n in range(1001):
@@ -43,6 +44,7 @@ def test_dumps(home: Path) -> None:
     assert len(list((home / "sessions").iterdir())) == 1001
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mode", ["a", "r"])
 def test_somebody_has_it_open(home: Path, mode: str) -> None:
     """A stranger who writes into it would lose his lines: refused. One who reads loses nothing."""

@@ -24,6 +24,7 @@ def rows(path: Path) -> list[tuple[str]]:
         return db.execute("SELECT content FROM messages ORDER BY id").fetchall()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("wrong", [b"\0" * 16, b"XXXX", b"\x17\x03\x03\x00\x1a", b"Sqlite"])
 def test_cures_and_undoes(home: Path, wrong: bytes) -> None:
     """The very bytes of before are back; twice equals once; undo gives the damage back."""

@@ -19,6 +19,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES)
 def test_cures_and_undoes(home: Path, case: str) -> None:
     """The comment is kept on a line of its own; the value is in no output."""

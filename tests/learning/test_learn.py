@@ -42,6 +42,7 @@ def answers(done: support.Done) -> list[dict[str, Any]]:
     return found + checks
 
 
+@pytest.mark.wide
 @pytest.mark.real
 def test_an_unknown_release_is_judged_like_a_known_one(tmp_path: Path) -> None:
     """0.19.0, learned by a tool that knows releases up to 0.17.0."""
@@ -111,6 +112,7 @@ def run(home: Path, *words: str, env: dict[str, str] | None = None) -> support.D
     return support.doctor("learn", *words, "--home", home, env=more)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("script", "reason"),
     [

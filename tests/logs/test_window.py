@@ -67,6 +67,7 @@ def test_quick_look(home: Path) -> None:
     assert len(texts(home, NOON - 60, max_bytes=MEGABYTE)) == 61
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("away", [-86400.0, -3600.0, 3600.0, 86400 * 365.0])
 def test_clock_that_was_wrong(home: Path, away: float) -> None:
     """A clock that was wrong for a while hides nothing of before it."""
@@ -89,6 +90,7 @@ def test_all_lines_of_one_time(home: Path) -> None:
     assert entries(home, NOON + 1) == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("data", [b"", b"\n", b"\n" * 300_000, b"\0" * 300_000, b"x" * 300_000])
 def test_nothing_dated(home: Path, data: bytes) -> None:
     """A file without one line that says when."""

@@ -163,6 +163,7 @@ def path(home: Path) -> Path:
     return damage.history(home / "state.db")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("how", ["order", "killed", "twice", "damage"])
 def test_no_row_is_lost(home: Path, path: Path, how: str) -> None:
     """However the process ends, the file holds all that was committed; a damaged one is kept.
@@ -197,6 +198,7 @@ def test_the_saved_pair_is_whole(home: Path, path: Path, tmp_path: Path) -> None
     assert late(tmp_path / "out.db") == 50
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("how", ["late", "late-killed", "busy"])
 def test_rows_written_after_the_copy(home: Path, path: Path, how: str) -> None:
     """What the process writes until it has stopped is in the file as well."""

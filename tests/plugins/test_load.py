@@ -428,6 +428,7 @@ def test_files_can_share_code(mine: Path) -> None:
     assert (loaded.broken, "greeting" in ids(loaded)) == ((), True)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("names", [["checks"], ["fixes"], ["checks", "fixes", "hermes_doctor"]])
 def test_hostile_folder_is_not_loaded(home: Path, tmp_path: Path, names: list[str]) -> None:
     """Nothing in the current folder is loaded, whatever its name."""
@@ -519,6 +520,7 @@ def test_package_installed_by_pip(tmp_path: Path) -> None:
     assert (done.json["broken"], "acme-check" in done.out) == ([], True)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("module", "why"),
     [

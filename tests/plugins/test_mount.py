@@ -123,6 +123,7 @@ def test_prints_in_a_check(rude: Path, mine: Path) -> None:
     assert "noise" in done.err
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("args", [(), ("--apply", "--yes")], ids=["plan", "apply"])
 def test_prints_in_a_fix(rude: Path, mine: Path, args: tuple[str, ...]) -> None:
     """Nor what a fix says while it plans."""
@@ -141,6 +142,7 @@ def test_prints_in_a_fix(rude: Path, mine: Path, args: tuple[str, ...]) -> None:
 ENDINGS = ("KeyboardInterrupt", "SystemExit", "GeneratorExit")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("error", ENDINGS)
 @pytest.mark.parametrize("folder", ["checks", "fixes"])
 def test_raises_on_import(rude: Path, mine: Path, error: str, folder: str) -> None:
@@ -156,6 +158,7 @@ def test_raises_on_import(rude: Path, mine: Path, error: str, folder: str) -> No
     assert "MY-GREETING" in done.codes
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("error", ENDINGS)
 def test_raises_in_a_check(rude: Path, mine: Path, error: str) -> None:
     """The check has crashed, and nothing else has."""
@@ -173,6 +176,7 @@ def test_raises_in_a_check(rude: Path, mine: Path, error: str) -> None:
     assert "MY-GREETING" in done.codes
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "error",
     [

@@ -59,6 +59,7 @@ def status(said: dict[str, Any], id: str) -> tuple[str, str]:
     return found["status"], found["reason"] or ""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("history", ["without a log", "absent"])
 def test_outside_of_our_container(home: Path, history: str) -> None:
     """It is not taken for dead while it lives, and not for alive when it is dead."""
@@ -176,6 +177,7 @@ def open_home() -> Iterator[Path]:
         yield home
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("option", ["1", "2"])
 def test_hidden_processes(open_home: Path, option: str) -> None:
     """Where others' processes are hidden, theirs is not said to be gone; the dead one still is."""

@@ -45,6 +45,7 @@ def let_in(hermes: Hermes, home: Path, code: str, subject: str = "telegram 4242"
     assert outcomes == ["verified"], done.json["repair"]
 
 
+@pytest.mark.wide
 def test_approve_pairing(hermes: Hermes, hermes_home: MakeHome) -> None:
     """A request that the release itself made; afterwards it is as if its code had been typed."""
     home = hermes_home(hermes.version)
@@ -73,6 +74,7 @@ LISTS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", LISTS)
 def test_add_allowed_user(hermes: Hermes, hermes_home: MakeHome, case: str) -> None:
     """The one who was turned away is let in, whoever was in stays so, and nobody else is."""
@@ -108,6 +110,7 @@ def test_lockout(hermes: Hermes, hermes_home: MakeHome) -> None:
     assert hermes.ask(home, KELLY, codes=[("telegram", code)])["authorised"] == [True]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("empty", [False, True])
 def test_two_folders(hermes: Hermes, hermes_home: MakeHome, empty: bool) -> None:
     """Who is astray is a stranger to this release, and no longer after the fix."""

@@ -22,6 +22,7 @@ run_backup(argparse.Namespace(output="OUT", quick=False, label=None))
 """
 
 
+@pytest.mark.wide
 def test_restored_with_the_gateway_down_meanwhile(hermes_home: MakeHome) -> None:
     """A store that it has in memory, then all of the home: it is down for both, and up again."""
     home = hermes_home(VERSION)

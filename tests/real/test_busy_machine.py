@@ -33,6 +33,7 @@ def same_when_busy(patient: Patient) -> set[str]:
     return {code for code, _, _ in idle[0]}
 
 
+@pytest.mark.wide
 def test_with_a_gateway(hermes_home: MakeHome) -> None:
     """A used home whose gateway runs, with some faults that do not concern it."""
     patient = Patient(NEWEST, hermes_home(NEWEST))
@@ -44,6 +45,7 @@ def test_with_a_gateway(hermes_home: MakeHome) -> None:
     assert not {"GW-DOWN", "GW-LOOP-STALLED"} & codes
 
 
+@pytest.mark.wide
 def test_damaged(hermes_home: MakeHome) -> None:
     """A used home with damaged databases, a log that a killed process left, and more faults."""
     patient = Patient(NEWEST, hermes_home(NEWEST))

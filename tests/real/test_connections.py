@@ -90,6 +90,7 @@ def quiet(pid: int, home: Path) -> list[str]:
     return [one.code for one in findings]
 
 
+@pytest.mark.wide
 def test_wrong_secret_and_what_is_missing(hermes_home: MakeHome, tmp_path: Path) -> None:
     """No token, no library, no port: each is named, on a gateway that calls itself running."""
     home = hermes_home(VERSION)
@@ -124,6 +125,7 @@ def taken_port() -> Iterator[int]:
         yield listening.getsockname()[1]
 
 
+@pytest.mark.wide
 def test_two_homes_with_one_bot(hermes_home: MakeHome, tmp_path: Path) -> None:
     """The second gateway finds the bot taken: its home is told so, and the first one's is not."""
     first = hermes_home(VERSION)
@@ -137,6 +139,7 @@ def test_two_homes_with_one_bot(hermes_home: MakeHome, tmp_path: Path) -> None:
             assert str(holder.pid) in support.finding(done, "TOKEN-DUP")["title"]
 
 
+@pytest.mark.wide
 @pytest.mark.needs("ip")
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make networks of its own")
 def test_networks(hermes_home: MakeHome, tmp_path: Path) -> None:

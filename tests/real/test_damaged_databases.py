@@ -76,6 +76,7 @@ def test_sound_after_a_crash(version: str, hermes_home: MakeHome) -> None:
     assert codes(patient) == codes(patient, "--deep") == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("fault", CODES, ids=damage.called)
 @pytest.mark.parametrize("patient", RELEASES, indirect=True)
 def test_each_damage(patient: Patient, fault: Fault) -> None:

@@ -63,6 +63,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("output", "kind", "suffix"),
     [("own", "stderr", "-stderr"), ("own", "journal", "-journal"), ("hermes", "log", "")],

@@ -19,6 +19,7 @@ from tools import lessons, releases
 pytestmark = pytest.mark.real
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("version", RELEASES)
 def test_every_fix(version: str, tmp_path: Path) -> None:
     """Found, sick to Hermes itself; and after the fix Hermes reads what was meant."""
@@ -64,6 +65,7 @@ def _copies(
     ]
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("version", ["0.13.0", releases.ALL[-1]])
 def test_keys(version: str) -> None:
     """The release says today what the file says of it; what beats what is asked above."""

@@ -117,6 +117,7 @@ def test_default_home(version: str, tmp_path: Path) -> None:
     assert complaints(home, version, installed(version, tmp_path / "hermes")) == []
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("version", RELEASES)
 def test_they_are_healthy(version: str, tmp_path: Path) -> None:
     """Real Hermes resolves each of them, and our resolver gives the same answers."""

@@ -26,6 +26,7 @@ def answer() -> dict[str, Any]:
     return lessons.learn(VERSION, "schemas")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", add_release.SCHEMAS)
 def test_release(answer: dict[str, Any], name: str) -> None:
     """Every part with its declaration, what the release does without it, and in upgraded files."""

@@ -81,6 +81,7 @@ def owners(home: Path) -> dict[str, tuple[int, int, int]]:
     return found
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("filling", [0, 1800], ids=["small", "large"])
 @pytest.mark.parametrize("version", RELEASES)
 def test_looking_at_a_writer(version: str, filling: int, hermes_home: MakeHome) -> None:

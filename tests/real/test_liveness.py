@@ -119,6 +119,7 @@ def test_healthy(version: str, hermes_home: MakeHome) -> None:
     assert told(beside) == {}
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("version", BOTH)
 def test_ends(version: str, hermes_home: MakeHome) -> None:
     """Ctrl-C is a wish, SIGTERM of a stranger is none, and SIGUSR1 asks for a start in vain."""
@@ -139,6 +140,7 @@ def test_ends(version: str, hermes_home: MakeHome) -> None:
     assert found[signal.SIGUSR1] == {"GW-CLEAN-EXIT-DEAD": "error", "GW-DOWN": "error"}
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("version", BOTH)
 def test_alive_and_ill(version: str, hermes_home: MakeHome) -> None:
     """One gateway through all of it: stopped, blocked, starved, older than .env, without a lock."""

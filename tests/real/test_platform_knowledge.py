@@ -74,6 +74,7 @@ def known() -> list[dict[str, Any]]:
     return [facts for name, facts in platforms.items() if name not in ADDED_LATER]
 
 
+@pytest.mark.wide
 def test_variables_and_ports(code: str) -> None:
     """Every variable and every port is in the code."""
     for facts in known():

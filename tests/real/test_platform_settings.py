@@ -211,6 +211,7 @@ def ask(version: str, folder: Path, copies: list[Path]) -> list[dict[str, Any]]:
     return [json.loads(line.removeprefix("answer ")) for line in lines]
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("version", RELEASES)
 def test_before_and_after(version: str, tmp_path: Path) -> None:
     """The fault does what its page says, and after the fix Hermes loads what we said."""

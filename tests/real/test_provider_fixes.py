@@ -30,6 +30,7 @@ def answer(real: dict[str, Any], mistake: Mistake) -> tuple[Any, Any, Any]:
     return used.get("base_url"), real["model"], used.get("key")
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("version", RELEASES)
 def test_hermes_resolves_what_we_said(version: str, tmp_path: Path) -> None:
     """Address, model and key, for every mistake that has a fix."""

@@ -33,6 +33,7 @@ def test_providers(version: str) -> None:
     assert lessons.learn(version, "resolution") == {"resolution": known}
 
 
+@pytest.mark.wide
 def test_access() -> None:
     """The newest release says today what the file says of it."""
     need_release(NEWEST)

@@ -172,6 +172,7 @@ def repaired(patient: Patient, code: str, fix: str, subject: str) -> dict[str, A
     return sick
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", budget.share(CASES, one_of=2))
 @pytest.mark.parametrize("version", RELEASES)
 def test_history(version: str, case: str, made: Callable[[str], Path], tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ HOMES = int(os.environ.get("HERMES_DOCTOR_RESOLVER_HOMES", "20"))
 FIRST = int(os.environ.get("HERMES_DOCTOR_RESOLVER_SEED", "0"))
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("version", releases.ALL)
 def test_same_answers(version: str, tmp_path: Path) -> None:
     """At least 99 % of all fields agree, and every one on the homes with known mistakes."""

@@ -111,6 +111,7 @@ def test_an_older_hermes_again(full: Full) -> None:
     assert complaints(Patient("0.16.0", patient.home)) == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "column",
     [("messages", "role"), ("messages", "timestamp"), ("sessions", "started_at")],
@@ -135,6 +136,7 @@ def test_column_of_the_history(patient: Patient, column: tuple[str, str]) -> Non
     undo(patient, sick)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("version", ["0.13.0", "0.18.0", "0.19.0"])
 @pytest.mark.parametrize("database", budget.share(OTHERS, one_of=3))
 def test_column_of_every_other_database(

@@ -144,6 +144,7 @@ def test_not_set_up(users: Path) -> None:
     compare("not-set-up", look(user))
 
 
+@pytest.mark.wide
 def test_dead_provider(user: Path, platform: qq.Qq) -> None:
     """The provider rejects the key of a bot that is connected to QQ."""
     home = user / ".hermes"
@@ -159,6 +160,7 @@ def test_dead_provider(user: Path, platform: qq.Qq) -> None:
     compare("dead-provider", shown)
 
 
+@pytest.mark.wide
 def test_one_bot(user: Path, platform: qq.Qq, tmp_path: Path) -> None:
     """A bot that answered, and what became of it: killed, of another user, damaged, locked out."""
     home = user / ".hermes"
@@ -222,6 +224,7 @@ def test_seven_problems(users: Path) -> None:
     assert shown.count("\n") < ROWS
 
 
+@pytest.mark.wide
 def test_network(user: Path, platform: qq.Qq) -> None:
     """Nothing listens at the provider's address, and the proxy refuses everything else."""
     home = user / ".hermes"

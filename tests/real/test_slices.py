@@ -129,6 +129,7 @@ def unhealed(version: str) -> list[tuple[str, str]]:
 # -- CFG-YAML ------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kept", ["beside", "snapshot"])
 def test_config_yaml(patient: Patient, kept: str) -> None:
     """Hermes falls back to its defaults; the copy beside it or in Hermes' own snapshot cures."""
@@ -157,6 +158,7 @@ def test_config_yaml(patient: Patient, kept: str) -> None:
 # -- DB-NOTADB -----------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("name", "script", "rows"), [("state.db", ROWS, MESSAGES), ("kanban.db", BOARD, TASKS)]
 )
@@ -214,6 +216,7 @@ def test_column_that_hermes_heals(patient: Patient) -> None:
     assert support.contents(patient.home) == sick
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "column",
     [
@@ -334,6 +337,7 @@ def test_secret_in_a_snapshot(patient: Patient, open_folder: Path) -> None:
 # -- ENV-BOM -------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["lf", "crlf"])
 def test_env_with_a_mark(patient: Patient, newline: str) -> None:
     """Hermes does not see the first variable; without the mark it does."""
@@ -355,6 +359,7 @@ def test_env_with_a_mark(patient: Patient, newline: str) -> None:
     undo(patient, sick)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
 def test_env_in_another_encoding(patient: Patient, encoding: str) -> None:
     """From UTF-16, marked or not, to what every release reads."""

@@ -152,6 +152,7 @@ def test_repaired_under_a_writing_gateway(hermes_home: MakeHome) -> None:
         assert numbers[start:end] == list(range(40, 40 + end - start))
 
 
+@pytest.mark.wide
 def test_cut_off(hermes_home: MakeHome) -> None:
     """Killed while the gateway is down for the repair: the next command brings both to an end."""
     with ward(hermes_home(VERSION)) as one:

@@ -328,6 +328,7 @@ def test_chat_of_an_ended_conversation(hermes_home: MakeHome) -> None:
     assert patient.ask(ENDED % False).split() == ["None"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("version", "damaged"), [("0.18.2", False), ("0.19.0", False), ("0.19.0", True)]
 )

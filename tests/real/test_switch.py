@@ -76,6 +76,7 @@ SWITCHES: dict[str, tuple[str, str, SwitchRequest, str | None]] = {
 }  # fmt: skip
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("version", ["0.13.0", "0.16.0", "0.19.0"])
 def test_hermes_does_what_was_planned(version: str, tmp_path: Path) -> None:
     """Provider, address, protocol, model and key, of the next message and of the fallback."""

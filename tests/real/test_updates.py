@@ -243,6 +243,7 @@ def test_a_chat_gets_its_update_after_a_backup(hooked: tuple[str, Path]) -> None
     assert last.backup is not None
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("hooked", RELEASES, indirect=True)
 def test_a_chat_that_asks_no_hook(hooked: tuple[str, Path], tmp_path: Path) -> None:
     """While an answer is being written: the real gateway finds our launcher, which asks first."""

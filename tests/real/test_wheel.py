@@ -71,6 +71,7 @@ def sources() -> list[Path]:
     return [path for pattern in patterns for path in TREE.glob(pattern)]
 
 
+@pytest.mark.wide
 @every_python
 def test_installed(version: str, wheel: Path, hostile: Path, home: Path, tmp_path: Path) -> None:
     """Installed by pip on this Python, every command works from a hostile folder."""

@@ -62,6 +62,7 @@ def cut_off(server: Server, home: Path, moment: str, *codes: str) -> str:
     return str(last["id"])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("moment", budget.share(MOMENTS, one_of=2))
 @pytest.mark.parametrize(
     "command",
@@ -77,6 +78,7 @@ def test_the_next_command_says_what_happened(
     assert run in ended.said and "was interrupted" in ended.said, ended.said
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_the_plan_tells_of_it(moment: str, server: Server, sick: Path) -> None:
     """`fix` without --apply tells of the run that was cut off, and leaves it as it is."""
@@ -87,6 +89,7 @@ def test_the_plan_tells_of_it(moment: str, server: Server, sick: Path) -> None:
     assert crash_server.state(sick, times=True, vault=True) == frozen
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("moment", ["staging", "committing"])
 def test_undo_takes_back_no_more_than_was_cut_off(moment: str, server: Server, sick: Path) -> None:
     """An undo that ends a run which was cut off does not go on to undo the run before it."""
@@ -109,6 +112,7 @@ def test_edited_after_it_was_cut_off(server: Server, sick: Path) -> None:
     assert_partial(ended, sick, run, "config.yaml")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("command", ["undo", "fix"])
 def test_a_database_used_after_it_was_cut_off(command: str, server: Server, sick: Path) -> None:
     """A database with new pages and a new log stays; what it was before is in the backup."""
@@ -151,6 +155,7 @@ def assert_partial(ended: crash_server.Ended, home: Path, run: str, name: str) -
     assert crash_server.leftovers(home) == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("command", ["restore", "undo", "fix"])
 def test_in_part_and_then_nothing_can_be_done(command: str, server: Server, sick: Path) -> None:
     """The command cannot do what it was asked for: it exits with 1 all the same."""
@@ -216,6 +221,7 @@ def test_a_receipt_that_is_damaged(server: Server, sick: Path) -> None:
     assert server("fix", "--apply", "--yes", "--home", sick).code == 0
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("moment", ["committing", "verifying"])
 def test_a_backup_that_is_gone(moment: str, server: Server, sick: Path) -> None:
     """A cut-off run whose backup is gone: the kept files still take it back, or one line tells."""

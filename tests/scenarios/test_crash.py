@@ -168,6 +168,7 @@ def backups(home: Path) -> list[str]:
     return [path.parent.name for path in made if not path.parent.name.endswith(".partial")]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_fix_killed_anywhere(chunk: int, server: Server, sick: Path, tmp_path: Path) -> None:
     """A fix that is killed leaves each path before or after; the next fix ends it; undo undoes."""
@@ -209,6 +210,7 @@ def test_fix_not_killed(server: Server, sick: Path, tmp_path: Path) -> None:
     assert len(scene.cuts) > 100
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_undo_killed_anywhere(chunk: int, server: Server, sick: Path, tmp_path: Path) -> None:
     """An undo that is killed leaves each path before or after; the next undo ends it."""
@@ -231,6 +233,7 @@ def test_undo_killed_anywhere(chunk: int, server: Server, sick: Path, tmp_path: 
             assert crash_server.state(home) == scene.before, f"fix after {cut}"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_restore_killed_anywhere(chunk: int, server: Server, sick: Path, tmp_path: Path) -> None:
     """A restore that is killed leaves each path before or after, over a log written since."""
@@ -259,6 +262,7 @@ def test_restore_killed_anywhere(chunk: int, server: Server, sick: Path, tmp_pat
         assert crash_server.state(home) == scene.before, f"undo after {cut}"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("links", [True, False], ids=["links", "no-links"])
 @pytest.mark.parametrize("moment", ["committing", "verifying"])
 def test_recovery_killed_anywhere(
@@ -301,6 +305,7 @@ def test_backup_killed_anywhere(server: Server, sick: Path, tmp_path: Path) -> N
         whole(server, scene.home, backups(scene.home))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("command", [("create",), ("create", "--daily", "1"), ("verify", "--deep")])
 def test_over_an_earlier_backup_killed_anywhere(
     command: tuple[str, ...], server: Server, sick: Path, tmp_path: Path

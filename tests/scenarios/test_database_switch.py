@@ -236,6 +236,7 @@ def survive(
     return len(kills)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
 def test_a_fix(kind: Kind, server: Server, place: Path, tmp_path: Path) -> None:
     """A fix of a sound database, of a search index, and one that saves rows."""
@@ -244,6 +245,7 @@ def test_a_fix(kind: Kind, server: Server, place: Path, tmp_path: Path) -> None:
     assert survive(server, template, place, kind, fix(kind), step=step) > 2
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("links", [True, False], ids=["links", "no-links"])
 def test_without_exchange(links: bool, server: Server, place: Path, tmp_path: Path) -> None:
     """The same on a file system that cannot exchange names, or has no hard links either."""
@@ -263,6 +265,7 @@ def test_an_undo(server: Server, place: Path, tmp_path: Path) -> None:
     assert survive(server, template, place, kind, ("undo", "--yes")) > 5
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("since", [True, False], ids=["log-since", "no-log-since"])
 def test_a_restore(since: bool, server: Server, place: Path, tmp_path: Path) -> None:
     """A restore replaces one database and its log by another one and its log."""
@@ -337,6 +340,7 @@ def test_a_writer_while_it_is_switched(server: Server, place: Path, tmp_path: Pa
     assert interrupt(server, template, place, kind, fix(kind)) > 0
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("last", [False, True], ids=["first", "last"])
 def test_a_writer_while_it_is_rolled_back(
     last: bool, server: Server, place: Path, tmp_path: Path

@@ -36,6 +36,7 @@ def test_a_sound_one(home: Path) -> None:
     assert first.examined_at == second.examined_at > 0
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("how", [damage.rows_zeroed, damage.root_zeroed, damage.chain_cut])
 def test_a_damaged_one(home: Path, how: Callable[[Path], None]) -> None:
     """It is saved as it is, and that it is damaged is said, also the next time."""

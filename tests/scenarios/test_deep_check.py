@@ -100,6 +100,7 @@ def said(home: Path, *, deep: bool) -> str:
     return "\n".join([*(line.text for line in lines), document.dump(document.of_report(made))])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("make", HOMES, ids=lambda make: make.__name__)
 def test_deep_is_enough(home: Path, make: Callable[[Path], None]) -> None:
     """No text of a deep check names its own option, except in the command that repairs."""

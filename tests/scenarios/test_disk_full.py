@@ -44,6 +44,7 @@ def clear(ended: Ended) -> None:
         assert len(ended.err.splitlines()) <= 3 and ended.err.count("hermes-doctor:") == 1
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_fix_on_a_disk_that_fills(
@@ -80,6 +81,7 @@ def test_fix_on_a_disk_that_fills(
         assert crash_server.leftovers(home) == [], where
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("how", ["ENOSPC", "EDQUOT", "EIO"])
 def test_undo_on_a_disk_that_fails(how: str, server: Server, sick: Path, tmp_path: Path) -> None:
     """No space, no quota or a broken disk during an undo: the fix stays as it was."""
@@ -105,6 +107,7 @@ def test_undo_on_a_disk_that_fails(how: str, server: Server, sick: Path, tmp_pat
 WRITE = "INSERT INTO tasks (id, title, status, created_at) VALUES ('t2', 'since', 'todo', 2)"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("command", ["fix", "undo", "restore"])
 def test_a_roll_back_that_cannot_be_recorded(command: str, server: Server, home: Path) -> None:
     """The disk is full in the middle of the switch, then there is room and Hermes writes a row.
@@ -253,6 +256,7 @@ def honest(results: list[dict[str, Any]]) -> None:
             assert len(result["err"].splitlines()) <= 3, result
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("mounting")
 @pytest.mark.parametrize("margin", [0, 4 * 1024 * 1024], ids=["no margin", "margin"])
 def test_a_disk_that_is_really_full(margin: int, sick: Path, tmp_path: Path) -> None:

@@ -79,6 +79,7 @@ os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 """
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("exchange", [True, False])
 def test_an_edit_of_the_same_size_and_time(
     server: Server, sick: Path, tmp_path: Path, exchange: bool

@@ -101,6 +101,7 @@ def marked(request: pytest.FixtureRequest, sick: Path) -> Iterator[Path]:
     subprocess.run(["chattr", "-ia", str(path)], check=True)
 
 
+@pytest.mark.sampled
 def test_an_unchangeable_file(sick: Path, marked: Path) -> None:
     """Only its own fix is refused, with the command that helps; the others are done."""
     old = marked.read_bytes()

@@ -54,6 +54,7 @@ def level(path: Path) -> str:
         return log_ancestry.of_log(head, book.log, book.read_log(live=False)).level
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])
 def test_a_log_of_a_longer_database(home: Path, deep: bool) -> None:
     """A complete snapshot is not called cut off because the log is of a longer file."""
@@ -67,6 +68,7 @@ def test_a_log_of_a_longer_database(home: Path, deep: bool) -> None:
     assert any("are in neither file" in one.what for one in finding.evidence)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])
 def test_two_lives_of_one_file(home: Path, deep: bool) -> None:
     """The snapshot is as long as the log needs, its counters fit, and still its pages do not."""
@@ -77,6 +79,7 @@ def test_two_lives_of_one_file(home: Path, deep: bool) -> None:
     assert any("do not fit the pages" in one.what for one in finding.evidence)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])
 @pytest.mark.parametrize("which", damage.VACUUMED)
 def test_one_of_the_lives_was_vacuumed(home: Path, which: str, deep: bool) -> None:
@@ -90,6 +93,7 @@ def test_one_of_the_lives_was_vacuumed(home: Path, which: str, deep: bool) -> No
     assert any("do not fit the pages" in one.what for one in finding.evidence)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("how", ["backup", "into"])
 def test_a_snapshot_made_by_sqlite(home: Path, how: str) -> None:
     """A copy by SQLite's backup or by VACUUM INTO, beside the log of what it was made from."""
@@ -107,6 +111,7 @@ def test_a_snapshot_made_by_sqlite(home: Path, how: str) -> None:
     assert codes(home) == codes(home, deep=True) == ["DB-WAL-STALE"]
 
 
+@pytest.mark.sampled
 def test_a_huge_foreign_log_is_not_brought_in(home: Path) -> None:
     """No other finding offers to merge the log into the database."""
     path = damage.foreign_log(damage.history(home / "state.db"))
@@ -117,6 +122,7 @@ def test_a_huge_foreign_log_is_not_brought_in(home: Path) -> None:
     assert [finding.code for finding in findings] == ["DB-WAL-STALE"]
 
 
+@pytest.mark.sampled
 def test_its_own_log(home: Path) -> None:
     """The same log beside the file that it was written for."""
     path = damage.history(home / "state.db")
@@ -128,6 +134,7 @@ def test_its_own_log(home: Path) -> None:
     assert codes(home) == codes(home, deep=True) == []
 
 
+@pytest.mark.sampled
 def test_a_file_that_was_cut_off(home: Path) -> None:
     """A cut-off file beside its own log is cut off: it is not sound without the log either."""
     path = damage.with_log(damage.history(home / "state.db"), index=False)
@@ -136,6 +143,7 @@ def test_a_file_that_was_cut_off(home: Path) -> None:
     assert codes(home) == codes(home, deep=True) == ["DB-TRUNCATED"]
 
 
+@pytest.mark.sampled
 def test_both_are_damaged(home: Path) -> None:
     """A snapshot that is damaged itself: nothing is claimed of its log."""
     path = damage.history(home / "state.db")
@@ -149,6 +157,7 @@ def test_both_are_damaged(home: Path) -> None:
     assert "DB-WAL-STALE" not in codes(home, deep=True)
 
 
+@pytest.mark.sampled
 def test_no_time_for_the_file_alone(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a loss nor a foreign log is claimed before the file alone was judged."""
     damage.foreign_log(damage.history(home / "state.db"))
@@ -186,6 +195,7 @@ def two_lives(home: Path) -> Path:
     return path
 
 
+@pytest.mark.sampled
 def test_no_time_to_compare(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Damage is not claimed before the pages were compared: the log may be foreign."""
     two_lives(home)
@@ -230,6 +240,7 @@ def newest(path: Path) -> dict[int, int]:
         return dict(book.read_log(live=False).pages)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", budget.share(range(6), one_of=3))
 def test_damage_in_its_own_log(home: Path, seed: int) -> None:
     """Pages that went wrong in memory and got a right checksum do not prove a log foreign."""
@@ -248,6 +259,7 @@ def test_damage_in_its_own_log(home: Path, seed: int) -> None:
         assert finding.title == "state.db is intact, but its -wal file is wrong"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])
 def test_damaged_rows_in_its_own_log(home: Path, deep: bool) -> None:
     """The file alone has all of its rows, so it is not called damaged; nor is the log accused."""
@@ -260,6 +272,7 @@ def test_damaged_rows_in_its_own_log(home: Path, deep: bool) -> None:
     assert any("it is not proven" in one.what for one in finding.evidence)
 
 
+@pytest.mark.sampled
 def test_a_damaged_index_in_its_own_log(home: Path) -> None:
     """Every row can be read, the new ones too: the index is damaged, and the log stays."""
     damaged_log(damage.history(home / "state.db"), "idx_messages_session")
@@ -286,6 +299,7 @@ def damaged_log(path: Path, name: str) -> Path:
     return path
 
 
+@pytest.mark.sampled
 def test_a_log_that_claims_four_billion_pages(home: Path) -> None:
     """Its checksums are right, and the look ends at once: the pages are not counted one by one."""
     path = damage.foreign_log(damage.history(home / "state.db"))
@@ -316,6 +330,7 @@ def summed(data: bytearray) -> bytes:
     return bytes(data)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", budget.share(range(8), one_of=3))
 def test_a_crash_at_any_moment(home: Path, seed: int) -> None:
     """Checkpoints, deletions and VACUUM before it: a log beside its own file is never foreign."""

@@ -29,6 +29,7 @@ def server() -> Server:
     return crash_server.serving(alone=True)
 
 
+@pytest.mark.wide
 def test_killed_at_any_moment(server: Server, tmp_path: Path) -> None:
     """The log is beside the database or it is not; the next command brings it to an end."""
     sick = tmp_path / "sick"
@@ -83,6 +84,7 @@ def assert_kept(server: Server, home: Path) -> str:
     return aside.name
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("how", ["closed", "killed"])
 def test_a_writer_after_it_was_cut_off(how: str, server: Server, home: Path) -> None:
     """All that counts was done, so the run is finished: the log stays aside."""
@@ -92,6 +94,7 @@ def test_a_writer_after_it_was_cut_off(how: str, server: Server, home: Path) -> 
     assert_kept(server, home)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("how", ["closed", "killed"])
 def test_a_writer_after_only_a_part_was_done(how: str, server: Server, home: Path) -> None:
     """The rest is taken back. The log cannot go back, so its new name stays, and that is said."""
@@ -201,6 +204,7 @@ def test_the_owner_swaps_a_file_for_a_symlink(
     assert [one.read_bytes() for one in elsewhere.iterdir()] == [SECRET, SECRET]
 
 
+@pytest.mark.sampled
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root acts for another user")
 @pytest.mark.parametrize("supported", [True, False])
 def test_the_copies_belong_to_the_owner(

@@ -186,6 +186,7 @@ def aims(home: Path, outside: Path) -> list[str]:
     ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", ["file", "mode", "absent", "symlink"])
 def test_nothing_outside(root: Root, theirs: Path, outside: Path, way: str, kind: str) -> None:
@@ -199,6 +200,7 @@ def test_nothing_outside(root: Root, theirs: Path, outside: Path, way: str, kind
         assert facts(outside) == intact, path
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("way", WAYS)
 def test_nothing_new_outside(root: Root, theirs: Path, outside: Path, way: str) -> None:
     """Nor is anything made there that was not there."""

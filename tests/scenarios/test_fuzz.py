@@ -342,6 +342,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         yield Stage(base)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", TEXTS)
 def test_random_text(stage: Stage, name: str) -> None:
     """Random bytes, JSON and YAML in the place of each settings file."""
@@ -354,6 +355,7 @@ def test_random_text(stage: Stage, name: str) -> None:
     feed()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("data", budget.share(_HOSTILE, one_of=3), ids=range(len(_HOSTILE)))
 def test_hostile_text(stage: Stage, data: bytes) -> None:
     """What parsers are known to choke on, in all places at once and in each that matters alone."""
@@ -362,6 +364,7 @@ def test_hostile_text(stage: Stage, data: bytes) -> None:
         stage.examine(fed)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", DATABASES)
 def test_random_databases(stage: Stage, name: str) -> None:
     """Harmed databases, fakes with absurd numbers in them, and plain noise."""
@@ -394,6 +397,7 @@ def test_random_logs(stage: Stage) -> None:
     feed()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", SIDECARS)
 def test_random_sidecars(stage: Stage, name: str) -> None:
     """Noise in the place of each sidecar."""

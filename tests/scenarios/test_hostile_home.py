@@ -302,6 +302,7 @@ def test_a_file_that_is_none(place: Path, name: str, kind: str) -> None:
     assert unsettled(document), "everything is said to be in order"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", KINDS)
 def test_files_that_are_none(place: Path, kind: str) -> None:
     """The same in the place of all of them at once, through the real command."""
@@ -312,6 +313,7 @@ def test_files_that_are_none(place: Path, kind: str) -> None:
     assert unsettled(document), "everything is said to be in order"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", KINDS)
 def test_other_files_that_are_none(place: Path, kind: str) -> None:
     """Something else in the place of all the files that only help: the answers are still there."""
@@ -370,6 +372,7 @@ def test_another_user_sees_a_healthy_home(place: Path) -> None:
     assert {id for id in unsure if UNSEEN not in (reasons[id] or "")} == set()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", READ)
 def test_a_file_that_may_not_be_read(place: Path, name: str) -> None:
     """An unreadable file is an open question, with the reason."""
@@ -389,6 +392,7 @@ _CLOSED = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "mode"), budget.share(_CLOSED, one_of=2))
 def test_a_folder_that_may_not_be_entered(place: Path, name: str, mode: int) -> None:
     """A closed folder never hides a fault that lies elsewhere, and is never said to be in order."""
@@ -457,6 +461,7 @@ NAMES = (
 )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", NAMES, ids=range(len(NAMES)))
 def test_names_that_steer_a_terminal(place: Path, name: bytes) -> None:
     """Odd names of boards, runs, copies and zips are shown harmlessly and are valid JSON."""
@@ -506,6 +511,7 @@ def test_more_entries_than_are_read(place: Path) -> None:
     assert "CFG-YAML" in [finding["code"] for finding in document["findings"]]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seconds", [-(2**31), -1, 2**33, 2**40, 2**55])
 def test_times_out_of_range(place: Path, seconds: int) -> None:
     """A file from before 1970 or from the year 36812 is a file like any other."""
@@ -524,6 +530,7 @@ def test_times_out_of_range(place: Path, seconds: int) -> None:
             shutil.rmtree(base)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "started",
     ["0001-01-01T00:00:00", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "5", "", 7],
@@ -536,6 +543,7 @@ def test_receipts_from_out_of_time(place: Path, started: object) -> None:
     assert [finding["code"] for finding in document["findings"]] == ["RUN-CUTOFF"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "name", ["with spaces", "ünïcödé-家", "quote'\"$(x)", "-dash", "new\nline"]
 )
@@ -621,6 +629,7 @@ def _limited() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["config.yaml", "config.yaml.bak"])
 def test_a_merge_bomb(place: Path, name: str) -> None:
     """A configuration that explodes when it is built takes neither the time nor the memory."""
@@ -784,6 +793,7 @@ def test_a_forged_receipt_removes_and_makes_nothing_outside(place: Path) -> None
     assert not (victim / "made").exists()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["backups", "backups/doctor", "backups/doctor/runs"])
 def test_a_vault_that_leads_elsewhere(place: Path, name: str) -> None:
     """Root does not follow a user's symlink to make folders in places of others."""
@@ -801,6 +811,7 @@ def test_a_vault_that_leads_elsewhere(place: Path, name: str) -> None:
     assert list(victim.iterdir()) == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", ["a loop", "dangling", "a folder", "a fifo", "null"])
 def test_one_bad_manifest_hides_no_backup(place: Path, kind: str) -> None:
     """A backup that cannot be read is listed as damaged, beside those that can."""

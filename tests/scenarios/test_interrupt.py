@@ -74,6 +74,7 @@ def said(done: support.Done) -> str:
     return line
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("place", "words"),
     [
@@ -119,6 +120,7 @@ def test_what_is_repaired_stays(home: Path) -> None:
     assert "CFG-YAML" not in support.doctor("check", "--home", home).out
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("place", "text"),
     [

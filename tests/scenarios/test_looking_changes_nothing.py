@@ -175,6 +175,7 @@ def any_home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return _aged(home)
 
 
+@pytest.mark.sampled
 def test_a_check_changes_nothing(any_home: Path) -> None:
     """Each check by itself leaves the home as it is, all times included."""
     before = _everything(any_home)
@@ -186,6 +187,7 @@ def test_a_check_changes_nothing(any_home: Path) -> None:
     assert _everything(any_home) == before
 
 
+@pytest.mark.sampled
 def test_commands_that_look_change_nothing(any_home: Path) -> None:
     """Every command that only looks leaves the home as it is, all times included."""
     before = _everything(any_home)
@@ -305,6 +307,7 @@ def _alters(line: str) -> bool:
 _HOME_NAME = "watched-home"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("word", ["check", "fix", "backup"])
 def test_the_kernel_saw_no_write(tmp_path: Path, word: str) -> None:
     """Not one open for writing, rename, removal, chmod, utime or lock on a path of the home."""
@@ -365,6 +368,7 @@ STATES = (_at_rest, _left_by_a_crash, _only_a_log, _empty_log, _with_a_journal, 
 FAULTS = (None, damage.rows_zeroed, damage.search_structure, damage.cut_off, damage.table_lost)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("state", STATES, ids=damage.called)
 @pytest.mark.parametrize("way", ["memory", "process"])
 @pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])
@@ -395,6 +399,7 @@ def test_databases_in_every_state(
         assert Status.CRASHED not in {result.status for result in results}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("state", STATES[:4], ids=damage.called)
 def test_the_kernel_saw_no_write_to_a_large_database(tmp_path: Path, state: damage.Fault) -> None:
     """SQLite itself, in its own process, opens for reading only and changes no owner or mode."""

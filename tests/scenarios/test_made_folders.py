@@ -37,6 +37,7 @@ def restore(home: Path, id: str) -> str:
     return str(done.json["run"])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("gone", ["skills", "skills/one", "skills/one/deep/down"])
 def test_undo_removes_the_folders_of_a_restore(home: Path, saved: str, gone: str) -> None:
     """As deep as they were made; the folders of before stay with their mode."""

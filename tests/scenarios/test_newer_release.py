@@ -117,6 +117,7 @@ DAMAGE = (
 )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("fault", DAMAGE, ids=damage.called)
 def test_proven_damage_is_reported(tmp_path: Path, fault: damage.Fault) -> None:
     """What SQLite itself proves does not depend on the release."""
@@ -186,6 +187,7 @@ FAULTS: dict[str, Callable[[Path], object]] = {
 DECLARED = "SELECT type, name, sql FROM sqlite_master ORDER BY type, name"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("fault", FAULTS)
 def test_no_fix_changes_a_structure(tmp_path: Path, fault: str) -> None:
     """Whatever is applied, no database declares anything new, or less than the damaged one did."""

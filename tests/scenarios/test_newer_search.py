@@ -42,6 +42,7 @@ def alarms(done: support.Done) -> list[str]:
     ]
 
 
+@pytest.mark.sampled
 def test_a_healthy_home_raises_no_alarm(source: Source) -> None:
     """Tool results are left out of one index by design."""
     home = source.home("plain")
@@ -50,6 +51,7 @@ def test_a_healthy_home_raises_no_alarm(source: Source) -> None:
         assert alarms(support.check(home, *how)) == []
 
 
+@pytest.mark.sampled
 def test_an_interrupted_rebuild_is_left_to_hermes(source: Source) -> None:
     """It is reported as a state of its own, and `fix` changes nothing."""
     home = source.home("interrupted")
@@ -76,6 +78,7 @@ def rows_gone(path: Path) -> None:
 FAULTS = (damage.search_structure, damage.search_zeroed, damage.search_table_gone, rows_gone)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("variant", ["plain", "interrupted"])
 @pytest.mark.parametrize("fault", FAULTS, ids=damage.called)
 def test_damage_is_repaired(source: Source, variant: str, fault: damage.Fault) -> None:
@@ -105,6 +108,7 @@ def test_damage_is_repaired(source: Source, variant: str, fault: damage.Fault) -
 SALVAGED = (damage.rows_zeroed, damage.cut_off)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("variant", ["plain", "interrupted"])
 @pytest.mark.parametrize("fault", SALVAGED, ids=damage.called)
 def test_salvaged_rows_open(source: Source, variant: str, fault: damage.Fault) -> None:
@@ -139,6 +143,7 @@ def test_hermes_finishes_alone(source: Source) -> None:
     assert alarms(support.check(home, "--deep")) == []
 
 
+@pytest.mark.sampled
 def test_an_index_that_an_older_repair_filled(source: Source) -> None:
     """Earlier versions of this tool filled the index and kept both numbers of Hermes."""
     home = source.home("interrupted")

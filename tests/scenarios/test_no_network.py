@@ -67,6 +67,7 @@ def busy(home: Path) -> Path:
     return home
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("command", [("check", "--json"), ("check", "--deep"), ("fix",)])
 def test_nothing_leaves(busy: Path, command: tuple[str, ...]) -> None:
     """No name is asked for and nobody is called."""

@@ -53,6 +53,7 @@ def test_a_uid_that_no_system_has(home: Path) -> None:
     assert "is damaged" in done.err
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("value", budget.share(ODD, one_of=3), ids=lambda value: repr(value)[:20])
 def test_odd_manifests(home: Path, value: Any) -> None:
     """Every field of an entry and of the head with every kind of value, and the seal that fits."""

@@ -43,6 +43,7 @@ LINES = (
 )  # fmt: skip
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("place", budget.share(PLACES, one_of=3))
 def test_config(home: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     """Any value in any place that the checks look at."""

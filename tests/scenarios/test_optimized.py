@@ -22,6 +22,7 @@ def at(level: str) -> dict[str, str]:
     return {"PYTHONOPTIMIZE": level, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("level", LEVELS)
 def test_every_check_loads_and_looks(home: Path, level: str) -> None:
     """The same checks end in the same way as without it."""

@@ -296,6 +296,7 @@ def _written(home: Path, secret: Canaries) -> list[str]:
     return wrong
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("way", ["pipe", "terminal"])
 def test_no_command_tells(tmp_path: Path, way: str) -> None:
     """All commands on a home with all faults and a secret in every file: not one comes out."""
@@ -312,6 +313,7 @@ def test_no_command_tells(tmp_path: Path, way: str) -> None:
     assert wrong + _written(home, secret) == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("how", budget.share(_BREAKS, one_of=3))
 def test_no_parser_tells(tmp_path: Path, how: str) -> None:
     """However config.yaml is broken: the parser's words are shown without the file's own."""
@@ -326,6 +328,7 @@ def test_no_parser_tells(tmp_path: Path, how: str) -> None:
         assert "crashed" not in told.replace('"crashed": 0', ""), told
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 def test_no_encoding_tells(tmp_path: Path, encoding: str) -> None:
     """The whole of .env is in the diff when its encoding changes; every value stays hidden."""
@@ -466,6 +469,7 @@ def _plugins(folder: Path, secret: Canaries) -> Path:
     return folder
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("way", ["pipe", "terminal"])
 def test_no_crash_tells(tmp_path: Path, way: str) -> None:
     """A plugin that crashes with a secret in its error is named; the secret is not."""
@@ -489,6 +493,7 @@ def test_no_crash_tells(tmp_path: Path, way: str) -> None:
         assert secret.leaks(path.read_text()) == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "code",
     [

@@ -61,6 +61,7 @@ def test_there_is_an_archive() -> None:
 # -- backups -------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("home", ["repaired", "large"])
 def test_backups_restore_the_recorded_bytes(unpack: Unpack, home: str) -> None:
     """A whole backup, one that shares copies with it, and one that stores changed blocks."""
@@ -127,6 +128,7 @@ def test_undo_of_a_receipt_with_a_vault_elsewhere(unpack: Unpack) -> None:
 # -- unfinished runs -----------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("name", "state", "becomes"), [("halfway", "before", "old"), ("unverified", "after", "new")]
 )
@@ -419,6 +421,7 @@ def recorded_documents() -> Iterator[Any]:
             yield pytest.param(path, number, id=name)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("path", "number"), list(recorded_documents()))
 def test_documents_keep_their_fields_and_codes(path: Path, number: int, tmp_path: Path) -> None:
     """The same command on the same home prints all recorded fields, codes and names."""

@@ -112,6 +112,7 @@ def test_s6_without_the_right(made: Straw, tmp_path: Path) -> None:
         Slot(made.home, "gateway-default", tmp_path / "nowhere").refuse()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("engine", ["docker", "podman"])
 def test_container(
     engine: str, made: Straw, running: subprocess.Popen[bytes], tmp_path: Path

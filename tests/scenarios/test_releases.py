@@ -104,6 +104,7 @@ def test_spoils():
 """
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_a_run_that_changes_a_release_fails(cache: Path, tmp_path: Path, workers: str) -> None:
     """All tests pass, and yet the run fails and names the file."""

@@ -265,6 +265,7 @@ def test_runs_in_one_second_are_in_order(server: Server, sick: Path) -> None:
 # -- signals -------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_at_any_moment(name: str, server: Server, sick: Path, tmp_path: Path) -> None:
     """A signal at any write takes everything back, with exit code 130 and one line."""
@@ -371,6 +372,7 @@ def test_two_at_once(server: Server, home: Path, at_work: subprocess.Popen[str])
     assert crash_server.state(home, times=True, vault=True) == frozen
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_from_outside(
     number: signal.Signals, home: Path, at_work: subprocess.Popen[str]

@@ -81,6 +81,7 @@ def _text(name: str) -> str:
     return (ROOT / name).read_text()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("words", "several_releases"),
     [
@@ -91,12 +92,30 @@ def _text(name: str) -> str:
 )
 def test_make_test_needs_one_release(words: list[str], several_releases: bool) -> None:
     """Tests that need more run with `--all` or when they are named."""
-    found = subprocess.run(
+    found = _collected(*words)
+    assert ("test_through_every_release_and_back" in found) is several_releases
+    assert "test_a_chat_is_told_why" in found or "::" in words[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "every_case"),
+    [
+        (["tests/repair"], False),
+        (["tests/repair/test_recovery.py"], True),
+        (["tests/repair", "--all"], True),
+    ],
+)
+def test_one_case_of_a_sampled_test(words: list[str], every_case: bool) -> None:
+    """`make test` runs one; all of them run with `--all`, or when their file is named."""
+    cases = _collected(*words).count("::test_the_next_command_says_what_happened[")
+    assert (cases > 5) if every_case else (cases == 1)
+
+
+def _collected(*words: str) -> str:
+    return subprocess.run(
         [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *words],
         cwd=ROOT,
         env={name: value for name, value in os.environ.items() if "PYTEST" not in name},
         capture_output=True,
         text=True,
     ).stdout
-    assert ("test_through_every_release_and_back" in found) is several_releases
-    assert "test_a_chat_is_told_why" in found or "::" in words[0]

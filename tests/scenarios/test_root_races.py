@@ -71,6 +71,7 @@ def leaked(home: Path) -> list[str]:
 # -- symlinks that are there already -------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "name", ["backups", "backups/doctor", "backups/doctor/runs", "kanban/boards/one", "kanban"]
 )
@@ -150,6 +151,7 @@ STRIDE = 7
 """Every such call of a run is raced against; another one is the first for each folder."""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", budget.share(FOLDERS, one_of=3))
 @pytest.mark.parametrize("command", [FIX, UNDO, CREATE], ids=lambda command: command[0])
 def test_a_folder_that_becomes_a_symlink(

@@ -75,6 +75,7 @@ HANGS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("how", "folder"), [("sleeps", "checks"), ("spins", "checks"), ("sleeps", "fixes")]
 )
@@ -90,6 +91,7 @@ def test_hangs_at_import(home: Path, mine: Path, how: str, folder: str) -> None:
     assert "TimeoutError" in why
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("how", HANGS)
 def test_hangs_in_a_check(home: Path, mine: Path, how: str) -> None:
     """A check that never answers is unknown after its time, and what it said until then counts."""
@@ -156,6 +158,7 @@ def test_never_stops_finding(home: Path, mine: Path) -> None:
 ENDLESS = 'while True:\n    yield Finding("RUDE", Severity.WARNING, "again", subject="x")'
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("form", ["--json", ""])
 def test_never_stops_finding_at_full_speed(home: Path, mine: Path, form: str) -> None:
     """The same as fast as it can: neither the report nor the memory grows without end."""
@@ -168,6 +171,7 @@ def test_never_stops_finding_at_full_speed(home: Path, mine: Path, form: str) ->
     assert len(done.out) < 1_000_000
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("what", ['CouldNotLook("dark")', '"text"', "None"])
 def test_never_stops_talking(home: Path, mine: Path, what: str) -> None:
     """Doubts and nonsense without end are no better."""

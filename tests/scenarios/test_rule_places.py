@@ -32,6 +32,7 @@ def codes(*lines: tuple[str, str, str, str]) -> set[str]:
     return {one.code for one in told(*lines)}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("line", "over"),
     [

@@ -125,6 +125,7 @@ FAULTS = {
 """With how many messages of about 600 may be other than they were."""
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("version", RELEASES)
 def test_faults(made: Made, tmp_path: Path, version: str) -> None:
     """Messages and sessions come back, nothing else does, and the account holds."""
@@ -146,6 +147,7 @@ def test_faults(made: Made, tmp_path: Path, version: str) -> None:
         assert told and told.kept == len(now), fault
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("version", RELEASES)
 @pytest.mark.parametrize(
     "fault", ["page 1 zeroed", "10 leaves of messages zeroed", "root of sessions zeroed"]
@@ -178,6 +180,7 @@ def rare_word(path: Path) -> tuple[str, int]:
     )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("version", RELEASES)
 @pytest.mark.parametrize("fault", ["header zeroed", "page 1 zeroed", "page size doubled"])
 def test_boards_and_responses(made: Made, tmp_path: Path, version: str, fault: str) -> None:

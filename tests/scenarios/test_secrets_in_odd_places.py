@@ -34,6 +34,7 @@ def test_quoted_items_over_several_lines(kind: str) -> None:
     assert "+model: shown" in made
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", QUOTED)
 def test_the_plan_of_a_broken_config(home: Path, kind: str) -> None:
     """The same through the command: the diff of the copy that is restored."""
@@ -68,6 +69,7 @@ FIRST = {
 MARKS = {"BOM": b"\xef\xbb\xbf", "mangled": "\ufffd\ufffd".encode()}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("kind", "mark"), budget.grid(FIRST, MARKS, one_of=2))
 def test_a_key_in_the_place_of_the_first_name(home: Path, kind: str, mark: str) -> None:
     """ENV-BOM names the variable that Hermes does not see, but not a key that stands there."""

@@ -103,6 +103,7 @@ def recover(server: Server, home: Path) -> Ended:
     return done
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("mode", ["WAL", "DELETE"])
 def test_rows_since(server: Server, board: Path, moment: str, mode: str) -> None:
@@ -126,6 +127,7 @@ def test_rows_since(server: Server, board: Path, moment: str, mode: str) -> None
         assert done.code == 0
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("mode", ["WAL", "DELETE"])
 def test_half_a_transaction_since(server: Server, board: Path, moment: str, mode: str) -> None:
@@ -142,6 +144,7 @@ def test_half_a_transaction_since(server: Server, board: Path, moment: str, mode
     assert ("session_id" in columns(board)) is (moment == "after")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_log_before_and_a_log_since(server: Server, board: Path, moment: str) -> None:
     """What was only in the old log and what is in the new one are both in the database."""
@@ -204,6 +207,7 @@ def test_a_connection_of_another_container(board: Path) -> None:
     assert titles(board) == ["goes on"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_hermes_is_still_running(server: Server, board: Path, moment: str) -> None:
     """A run is ended under a Hermes that has started since: its database stays where it is."""

@@ -87,6 +87,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", REFUSED)
 def test_the_others_are_repaired(home: Path, mine: Path, name: str) -> None:
     """One is refused: it stays byte for byte, is named with the reason, and the others are done."""
@@ -108,6 +109,7 @@ def test_the_others_are_repaired(home: Path, mine: Path, name: str) -> None:
     assert [one["subject"] for one in done.json["findings"]] == [name]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", REFUSED)
 def test_the_refused_one_is_named_on_the_screen(home: Path, mine: Path, name: str) -> None:
     """A person reads which one is left, and why."""
@@ -142,6 +144,7 @@ def test_several_are_refused(home: Path, mine: Path) -> None:
     assert {path.read_text() for path in home.glob("note-*")} == {"rude"}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", REFUSED)
 def test_all_are_refused(home: Path, mine: Path, name: str) -> None:
     """Where nothing else is to be done, nothing is changed, and the one is named."""
@@ -264,6 +267,7 @@ def onion(folder: Path, *, fix: str = '"peel"', safety: str = "SAFE", **words: A
     return folder
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("layers", "left"), [(1, 0), (3, 0), (5, 0), (8, 3)])
 def test_faults_behind_faults(home: Path, tmp_path: Path, layers: int, left: int) -> None:
     """One after the other shows and is repaired; what is too deep for one call is left."""

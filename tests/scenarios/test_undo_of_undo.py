@@ -88,6 +88,7 @@ LOOPS: dict[str, dict[str, str]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", LOOPS)
 @pytest.mark.parametrize("gone", [True, False], ids=["gone", "there"])
 def test_a_home_with_a_loop_is_restored_whole(home: Path, kind: str, gone: bool) -> None:

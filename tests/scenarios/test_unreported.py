@@ -42,6 +42,7 @@ def done_but_unsaid(code: int, said: str) -> None:
     )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
 def test_fix(home: Path, form: tuple[str, ...]) -> None:
     """The repair is done, and 2 would mean that nothing was changed."""
@@ -53,6 +54,7 @@ def test_fix(home: Path, form: tuple[str, ...]) -> None:
     assert support.doctor("undo", "--yes", "--home", home).code == 0
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
 def test_backup(home: Path, form: tuple[str, ...]) -> None:
     """The backup is there, and whole."""
@@ -62,6 +64,7 @@ def test_backup(home: Path, form: tuple[str, ...]) -> None:
     assert support.doctor("backup", "verify", "--home", home).code == 0
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
 def test_undo_and_restore(home: Path, form: tuple[str, ...]) -> None:
     """So it is with what goes back."""
@@ -76,6 +79,7 @@ def test_undo_and_restore(home: Path, form: tuple[str, ...]) -> None:
     assert (home / ".env").read_bytes() == BOM + support.ENV.encode()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
 def test_prune(home: Path, form: tuple[str, ...]) -> None:
     """And with what is removed for good."""
@@ -88,6 +92,7 @@ def test_prune(home: Path, form: tuple[str, ...]) -> None:
     assert code == (1 if gone else 2), said
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
 @pytest.mark.parametrize("command", [("check",), ("fix",), ("backup", "list")])
 def test_nothing_done(home: Path, command: tuple[str, ...], form: tuple[str, ...]) -> None:

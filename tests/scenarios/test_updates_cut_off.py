@@ -63,6 +63,7 @@ def test_a_full_disk_stops_the_update(server: Server, healthy: Path, tmp_path: P
         assert crash_server.state(home) == before, at
 
 
+@pytest.mark.wide
 def test_a_way_back_that_is_cut_off_is_gone_to_its_end(
     server: Server, healthy: Path, tmp_path: Path
 ) -> None:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
 
+import pytest
+
 from hermes_doctor.examination import runner
 from hermes_doctor.home import Home
 from hermes_doctor.model import Report, Severity
@@ -90,6 +92,7 @@ def test_thousands_of_rounds(home: Path) -> None:
     assert rss() - before < 16 * KILOBYTE**2
 
 
+@pytest.mark.wide
 def test_real_rounds(home: Path) -> None:
     """The real checks on a home with a gateway, whose log is rotated under them."""
     loaded = load.load()

@@ -174,6 +174,7 @@ def test_one_object_a_line(home: Path) -> None:
     assert {event["schema"] for event in events} == {"hermes-doctor/event/1"}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_ends_at_once(home: Path, number: int) -> None:
     """However long the wait between two rounds is."""
@@ -537,6 +538,7 @@ def test_no_secret_anywhere(home: Path) -> None:
     assert secret not in kept.read_text()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("colours", [True, False])
 def test_on_a_terminal(home: Path, colours: bool) -> None:
     """80 columns, coloured unless NO_COLOR; Ctrl-C ends it."""

@@ -125,6 +125,7 @@ def test_one_start_a_command(home: Path, mine: Path) -> None:
     assert "already restarted once" in " ".join(done.out.split())
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("fix", ["start-one", "write-outside"])
 def test_information_alone(home: Path, mine: Path, fix: str) -> None:
     """For a mere information neither the gateway nor the machine is touched, unless it is named."""
@@ -156,6 +157,7 @@ def test_information_in_the_home(home: Path, mine: Path) -> None:
     assert not (home / "ONE").exists()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("sign", "code"),
     [

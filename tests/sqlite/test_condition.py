@@ -324,6 +324,7 @@ def test_hostile_structure_records(seed: int) -> None:
 # -- hostile files ---------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])
 @pytest.mark.parametrize("way", ["memory", "process"])
 @pytest.mark.parametrize("seed", budget.share(range(10), one_of=3))

@@ -42,6 +42,7 @@ def unseen(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- at rest -------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("copied", ["state.db", "state.db-wal"])
 def test_somebody_comes_and_goes_meanwhile(home: Path, tmp_path: Path, copied: str) -> None:
     """A process that works on it between the copies and ends: they are made again."""
@@ -59,6 +60,7 @@ def test_somebody_comes_and_goes_meanwhile(home: Path, tmp_path: Path, copied: s
     assert versions(made, "state.db", tmp_path / "out") == [(3, ROWS)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("copied", ["state.db", "state.db-wal"])
 @pytest.mark.usefixtures("unseen")
 def test_somebody_comes_and_stays(home: Path, tmp_path: Path, copied: str) -> None:

@@ -30,6 +30,7 @@ def reasons(home: Path) -> str:
     return str(reason)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("how", [(), ("--deep",)], ids=["quick", "deep"])
 def test_a_healthy_one(home: Path, how: tuple[str, ...]) -> None:
     """Rows that a view leaves out are not missing."""
@@ -42,6 +43,7 @@ def test_a_healthy_one(home: Path, how: tuple[str, ...]) -> None:
 FAULTS = (damage.search_zeroed, damage.search_structure, damage.search_table_gone)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("fault", FAULTS, ids=damage.called)
 def test_a_damaged_one_is_repaired(home: Path, fault: damage.Fault) -> None:
     """The view is read although SQLite calls its functions unsafe; no declaration changes."""
@@ -80,6 +82,7 @@ def test_a_large_file(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # -- an index that only an extension can open ------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("how", [(), ("--deep",)], ids=["quick", "deep"])
 def test_an_unknown_tokenizer_is_not_judged(home: Path, how: tuple[str, ...]) -> None:
     """It is neither an alarm nor passed over in silence."""
@@ -119,6 +122,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_hostile_view_is_not_evaluated(home: Path, kind: str) -> None:
     """Only ordinary tables and harmless functions are read; the rest is not judged."""
@@ -131,6 +135,7 @@ def test_a_hostile_view_is_not_evaluated(home: Path, kind: str) -> None:
     assert "could not check messages_fts_trigram: SQLite could not evaluate" in reasons(home)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_hostile_view_is_not_trusted_by_a_repair(home: Path, kind: str) -> None:
     """The fix refuses, and no byte changes."""

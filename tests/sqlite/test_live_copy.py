@@ -88,6 +88,7 @@ def test_the_log_is_begun_anew_while_it_is_copied(home: Path, tmp_path: Path) ->
     assert versions(made, "state.db", tmp_path / "out") == [(2, ROWS)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("before", ["", "PASSIVE", "TRUNCATE"])
 def test_somebody_writes_all_the_while(home: Path, tmp_path: Path, before: str) -> None:
     """Before every stretch everything is written anew and a checkpoint is made, so far as the
@@ -324,6 +325,7 @@ def _asked(path: Path, question: str) -> list[tuple[int]]:
 # -- names ---------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", [b"h\xff\xfe", b"a?b#c%20d", "häuschen 家".encode()])
 def test_names_of_any_bytes(tmp_path: Path, name: bytes) -> None:
     """A home, and a database in it, whose names are no UTF-8 or mean something in an address."""
@@ -497,6 +499,7 @@ def killed(when: str, script: str, *args: str | Path) -> None:
         assert gone, "the child lives on without us"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_killed_right_after_the_fork(home: Path, when: str) -> None:
     """We are killed before the child could ask to die with us, or after: it goes as well, and

@@ -189,6 +189,7 @@ def test_letters_of_an_old_editor() -> None:
     assert made.values["jobs"][0]["name"] == "caf\u00e9 fr\u00fch"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", WHOLE)
 def test_any_bytes(name: str) -> None:
     """Whatever a disk or an editor makes of a store is judged, and mended to something sound."""

@@ -57,6 +57,7 @@ def test_digest(folder: Path, size: int) -> None:
     assert sum(told) == size
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("at", [0, direct_io.BLOCK, 3 * direct_io.BLOCK])
 def test_a_disk_that_cannot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
     """Some refuse to be read past the memory, some only from some place on: then through it."""

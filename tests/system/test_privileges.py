@@ -95,6 +95,7 @@ def gateway(home: Path) -> Iterator[None]:
 # -- his rights ----------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 def test_all_is_his(sick: Path, tmp_path: Path) -> None:
     """Whatever is made in his home is his, wherever it lies, and undo gives all of it back."""
     before = crash_server.state(sick)
@@ -192,6 +193,7 @@ def test_his_groups(place: Path) -> None:
 # -- and no further ------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("mode", "group"), [(0o777, 0), (0o775, TEAM)], ids=["all", "a group"])
 def test_a_folder_on_the_way_that_others_may_write_to(place: Path, mode: int, group: int) -> None:
     """Anybody could put another home there: refused in one line that names the folder."""
@@ -227,6 +229,7 @@ def test_a_sticky_folder_on_the_way(place: Path) -> None:
     assert owners(home) == {STRANGER}
 
 
+@pytest.mark.sampled
 def test_a_file_of_root_is_not_saved(sick: Path) -> None:
     """Root's own file in his home does not go into his vault; what to type works when pasted."""
     secret = support.put(sick / "skills" / "secret.md", SECRET)
@@ -244,6 +247,7 @@ def test_a_file_of_root_is_not_saved(sick: Path) -> None:
     assert support.doctor("backup", "create", "--home", sick).code == 0
 
 
+@pytest.mark.sampled
 def test_a_file_of_root_is_not_repaired(sick: Path) -> None:
     """Nor is it replaced by one of his; the others are repaired."""
     os.chown(sick / ".env", 0, 0)

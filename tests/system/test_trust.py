@@ -103,6 +103,7 @@ SIBLINGS: dict[str, Callable[[Path, str], Path]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", SIBLINGS)
 def test_a_sibling_that_others_may_write_to(home: Path, mine: Path, ran: Path, kind: str) -> None:
     """A trusted file cannot bring in one beside it that is not to be trusted."""
@@ -116,6 +117,7 @@ def test_a_sibling_that_others_may_write_to(home: Path, mine: Path, ran: Path, k
     refused(done, "needy.py", "Error")
 
 
+@pytest.mark.sampled
 @needs_root
 @pytest.mark.parametrize("name", ["helper.py", "_helper.py"])
 def test_a_sibling_of_another_user(home: Path, mine: Path, ran: Path, name: str) -> None:
@@ -187,6 +189,7 @@ def test_no_bytecode_is_written_late(home: Path, mine: Path) -> None:
 # -- folders -------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["checks", "fixes"])
 def test_a_symlinked_folder_of_checks(
     home: Path, mine: Path, ran: Path, tmp_path: Path, name: str
@@ -249,6 +252,7 @@ def _given_away(path: Path) -> str:
     return "belongs to neither root nor you"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("spoil", [_opened, _given_away])
 @pytest.mark.parametrize("form", ["a package", "a part of it", "a single file"])
 def test_an_entry_point_whose_file_is_untrusted(
@@ -274,6 +278,7 @@ def test_an_entry_point_whose_file_is_untrusted(
     assert "good-check" in [one["id"] for one in done.json["items"]]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", [".", "checks"])
 def test_an_installed_package_in_an_open_folder(tmp_path: Path, ran: Path, name: str) -> None:
     """The folder itself, and its checks: refused, and another package is still there."""

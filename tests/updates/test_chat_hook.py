@@ -90,6 +90,7 @@ def test_an_update_that_goes_on(place: Path) -> None:
     assert len(UpdateRecords(Home(place)).ids()) == 1
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("hooked", [True, False])
 def test_no_backup_no_update(place: Path, hooked: bool) -> None:
     """The chat is told what can be typed in a shell, whole: it has no option to add one to."""

@@ -206,6 +206,7 @@ def test_a_guard_inside_a_guard_is_none(place: Path) -> None:
     assert len(UpdateRecords(Home(place)).ids()) == 1
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("left", ["x", "20261115-000000-000aa:{home}", "{id}:{home}"])
 def test_a_variable_that_was_left_over_is_no_guard(place: Path, left: str) -> None:
     """A shell that a guarded command started goes on after it."""

@@ -79,6 +79,7 @@ def test_the_image_is_the_same(home: Path, tmp_path: Path) -> None:
     assert "# later" not in (home / "config.yaml").read_text()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "forged",
     [
@@ -107,6 +108,7 @@ def test_words_of_a_record_that_nobody_should_paste(
     assert not [value for value in forged.values() if value in done.err]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("count", [0, 2])
 def test_no_container_or_several(home: Path, tmp_path: Path, count: int) -> None:
     """Which one it is, nobody guesses."""
@@ -120,6 +122,7 @@ def test_no_container_or_several(home: Path, tmp_path: Path, count: int) -> None
     assert ("2 containers have" if count else "no container has") in done.err
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("source", "place", "more", "found"),
     [

@@ -66,6 +66,7 @@ def test_a_tool_keeps_what_was_installed_with_it(here: Path) -> None:
     assert second == "pipx runpip hermes-agent install --no-deps --quiet idna==3.10"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("source", "expected"),
     [

@@ -125,6 +125,7 @@ def test_an_unfinished_merge_is_said_first(checkout: Checkout) -> None:
     assert last.stage == "checked"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mine", [False, True])
 def test_a_tree_that_was_clean_is_clean_again(checkout: Checkout, mine: bool) -> None:
     """The update died before the commit was another; changes of before stay as they are."""

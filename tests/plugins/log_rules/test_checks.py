@@ -151,6 +151,7 @@ def test_no_folder_of_logs(home: Path, kind: str) -> None:
     assert [one["status"] for one in done.json["checks"]] == ["unknown"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Tokyo"])
 @pytest.mark.parametrize("since", ["0001-01-01", "0001-01-02", "99999w", "1969-01-01"])
 def test_timeline_of_all_time(

@@ -53,6 +53,7 @@ def test_only_our_own_are_compiled(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("last", ["A9", "A0"])
 def test_a_long_chain_of_causes(last: str, tmp_path: Path) -> None:
     """However long it is, it is followed to its end, and a circle is found."""

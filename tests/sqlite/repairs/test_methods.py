@@ -166,6 +166,7 @@ def test_every_byte_of_the_header(copy: Path, at: int) -> None:
     assert fix_cycle.messages(copy) == kept
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("page_size", [512, 1024, 8192, 32768, 65536])
 def test_page_sizes(tmp_path: Path, page_size: int) -> None:
     """The page size is found again by trying."""

@@ -80,6 +80,7 @@ def keep(account: SalvageResult) -> dict[str, int]:
     return {table.name: table.kept for table in account.tables}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("hit", ["leaf", "header", "schema leaf"])
 def test_all_of_it_comes_along(theirs: Path, tmp_path: Path, hit: str) -> None:
     """Tables of every kind with every row, full text, indexes, views and triggers."""

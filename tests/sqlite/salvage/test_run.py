@@ -71,6 +71,7 @@ def test_a_sound_database_comes_through_whole(sound: Path, sick: Path, tmp_path:
         assert found.fetchone()[0] > 0
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("page_size", [512, 1024, 8192, 65536])
 def test_other_page_sizes(tmp_path: Path, page_size: int) -> None:
     """Also when the header lies about it."""
@@ -112,6 +113,7 @@ def test_text_behind_a_zero_byte(sound: Path, sick: Path, tmp_path: Path) -> Non
     assert all(found[key] == row for key, row in texts.items())
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("header", [16, 100, 4096])
 def test_the_beginning_is_lost(sound: Path, sick: Path, tmp_path: Path, header: int) -> None:
     """Without magic, header or first page nothing is lost."""
@@ -196,6 +198,7 @@ def test_a_chain_that_breaks_is_completed(sound: Path, sick: Path, tmp_path: Pat
     assert sum(after[key] == row for key, row in before.items()) == told.kept - told.partial
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("spoil", ["nothing", "freelist", "header"])
 @pytest.mark.parametrize("lost", ["root", "interior", "leaves"])
 def test_deleted_rows_stay_deleted(
@@ -239,6 +242,7 @@ def thinned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("spoil", ["cut to 30 %", "cut to 50 %", "cut to 80 %", "list emptied"])
 def test_deleted_rows_stay_deleted_without_a_list(
     thinned: Path, tmp_path: Path, spoil: str
@@ -280,6 +284,7 @@ class TestOtherSources:
         assert told and told.restored == {snapshot.name: len(gone)}
         assert account.complete
 
+    @pytest.mark.sampled
     @pytest.mark.parametrize("spoil", ["nothing", "index", "index and one copy"])
     def test_a_row_deleted_since_stays_deleted(
         self, sound: Path, sick: Path, snapshot: OlderFile, tmp_path: Path, spoil: str

@@ -40,6 +40,7 @@ def test_the_rows_of_the_file_and_no_others(home: Path, tmp_path: Path) -> None:
     assert any("log is not this file's" in note for note in account.notes)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("which", damage.VACUUMED)
 def test_one_of_the_lives_was_vacuumed(home: Path, tmp_path: Path, which: str) -> None:
     """Even if a salvage is run on such a pair, the rows of the sound file are all there."""
