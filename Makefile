@@ -14,8 +14,8 @@ demo: $(VENV)/installed
 test: $(VENV)/compiled
 	$(BIN)/python -m pytest $(WORKERS)
 
-# Also the tests that need several releases of Hermes, systemd, Docker, restic or age, and every case
-# of those of which `make test` tries a sample.
+# Also the tests that need several releases of Hermes, systemd, Docker, restic or age, the longest
+# tests, and every case of those of which `make test` tries a sample.
 test-all: $(VENV)/compiled $(VENV)/release
 	$(BIN)/python -m pytest $(WORKERS) --all
 

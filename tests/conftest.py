@@ -68,15 +68,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _further_cases(items: list[pytest.Item]) -> set[pytest.Item]:
-    """Return all cases but one of each test that is marked `sampled`.
+    """Return all cases but one of each test that is marked `sampled`, or but one of so many.
 
-    It is the same case in each run, but not always the first: many tests have the same cases.
+    They are the same in each run, but do not begin with the first: many tests have the same cases.
     """
     cases: dict[str, list[pytest.Item]] = {}
+    one_of: dict[str, int] = {}
     for item in items:
-        if item.get_closest_marker("sampled"):
-            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    kept = {some[zlib.crc32(test.encode()) % len(some)] for test, some in cases.items()}
+        if mark := item.get_closest_marker("sampled"):
+            test = item.nodeid.partition("[")[0]
+            cases.setdefault(test, []).append(item)
+            one_of[test] = mark.kwargs.get("one_of", len(cases[test]))
+    kept = {
+        item
+        for test, some in cases.items()
+        for item in some[zlib.crc32(test.encode()) % one_of[test] :: one_of[test]]
+    }
     return {item for some in cases.values() for item in some} - kept
 
 

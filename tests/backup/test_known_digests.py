@@ -16,7 +16,7 @@ from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.system import digests
 from hermes_doctor.system.digests import CHUNK
-from tests.helpers import budget, support
+from tests.helpers import support
 from tests.helpers.database_writer import back_up, writing
 from tests.helpers.wrong_backups import entry, forge, unseen
 
@@ -76,7 +76,8 @@ wrongly = pytest.mark.parametrize("wrong", WRONG, ids=[one.__name__ for one in W
 
 @pytest.mark.sampled
 @wrongly
-@pytest.mark.parametrize(("changed", "in_blocks"), budget.grid([True, False], [True, False], 2))
+@pytest.mark.parametrize("changed", [True, False])
+@pytest.mark.parametrize("in_blocks", [True, False])
 def test_of_a_database_in_use(
     home: Path, wrong: Callable[[BackupEntry], BackupEntry], changed: bool, in_blocks: bool
 ) -> None:

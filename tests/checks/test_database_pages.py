@@ -8,7 +8,7 @@ import pytest
 
 from hermes_doctor.model import Severity, Status
 from hermes_doctor.sqlite import condition
-from tests.helpers import budget, damage, support
+from tests.helpers import damage, support
 from tests.helpers.damage import CODES, Fault
 from tests.helpers.one_check import ask, codes
 
@@ -37,7 +37,8 @@ def test_healthy(home: Path, way: str, deep: bool) -> None:
     assert codes(home, deep=deep) == []
 
 
-@pytest.mark.parametrize("fault", budget.share(CODES, one_of=2), ids=map(damage.called, CODES))
+@pytest.mark.sampled(one_of=2)
+@pytest.mark.parametrize("fault", CODES, ids=map(damage.called, CODES))
 def test_each_damage(home: Path, way: str, fault: Fault) -> None:
     """Each damage has its own code, is told once, and names what it hits."""
     fault(damage.history(home / "state.db"))

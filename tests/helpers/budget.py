@@ -6,13 +6,8 @@ place before. The same test tries a sample there and every case in `make test-al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import pytest
-
-if TYPE_CHECKING:
-    from _pytest.mark import ParameterSet
+from collections.abc import Callable, Hashable, Sequence
+from typing import TypeVar
 
 T = TypeVar("T")
 everything = False
@@ -46,41 +41,6 @@ def tries(usual: int, every: int) -> int:
 def examples(number: int) -> int:
     """Return how many of so many random examples are tried."""
     return number if everything else max(10, number // 5)
-
-
-def share(cases: Iterable[Any], one_of: int) -> list[ParameterSet]:
-    """Return each case as a parameter of a test.
-
-    `make test` runs one of so many, with the first and the last; the others are `wide`.
-    """
-    every = list(cases)
-    kept = {*range(0, len(every), one_of), len(every) - 1}
-    return [
-        pytest.param(
-            *(case if type(case) is tuple else (case,)),
-            marks=[] if n in kept else [pytest.mark.wide],
-        )
-        for n, case in enumerate(every)
-    ]
-
-
-def grid(
-    rows: Iterable[Any], columns: Iterable[Any], one_of: int, name: Callable[[Any], str] = str
-) -> list[ParameterSet]:
-    """Return each row with each column as parameters of a test.
-
-    `make test` runs one of so many, of each row and of each column; the others are `wide`.
-    """
-    return [
-        pytest.param(
-            row,
-            column,
-            id=f"{name(row)}-{name(column)}",
-            marks=[pytest.mark.wide] if (y + x) % one_of else [],
-        )
-        for y, row in enumerate(rows)
-        for x, column in enumerate(columns)
-    ]
 
 
 def _spread(length: int, number: int) -> list[int]:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import RELEASES, need_release, once
-from tests.helpers import budget, damage, support
+from tests.helpers import damage, support
 from tests.helpers.real.release_homes import KILLED, Patient, undo
 from tools import real_home
 
@@ -173,7 +173,7 @@ def repaired(patient: Patient, code: str, fix: str, subject: str) -> dict[str, A
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("case", budget.share(CASES, one_of=2))
+@pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("version", RELEASES)
 def test_history(version: str, case: str, made: Callable[[str], Path], tmp_path: Path) -> None:
     """The release lists, reads, searches and appends again; undo gives the damage back."""

@@ -15,7 +15,7 @@ from hermes_doctor.learning.isolation import DoesNotStart
 from hermes_doctor.learning.lessons import schema_changes
 from hermes_doctor.sqlite import column_rules
 from tests.conftest import RELEASES, need_release, once
-from tests.helpers import budget, support
+from tests.helpers import support
 from tests.helpers.real.release_homes import ROWS, MakeHome, Patient, cure, lose, undo
 from tools import lessons, releases
 
@@ -138,7 +138,7 @@ def test_column_of_the_history(patient: Patient, column: tuple[str, str]) -> Non
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("version", ["0.13.0", "0.18.0", "0.19.0"])
-@pytest.mark.parametrize("database", budget.share(OTHERS, one_of=3))
+@pytest.mark.parametrize("database", OTHERS)
 def test_column_of_every_other_database(
     database: str, version: str, full: Full, tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import budget, crash_server, support
+from tests.helpers import crash_server, support
 from tests.helpers.crash_server import Call, Cut, Server
 
 MOMENTS = ("backing-up", "staging", "committing", "verifying")
@@ -63,7 +63,7 @@ def cut_off(server: Server, home: Path, moment: str, *codes: str) -> str:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("moment", budget.share(MOMENTS, one_of=2))
+@pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize(
     "command",
     [("fix", "--apply", "--yes"), ("undo", "--yes"), ("backup", "restore", "none", "--yes")],

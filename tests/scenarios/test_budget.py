@@ -43,22 +43,3 @@ def test_every_case(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert list(budget.sample(range(100), 3)) == list(range(100))
     assert (budget.tries(3, 9), budget.sample("abc", 1)) == (9, "abc")
-
-
-def test_a_grid_leaves_out_no_row_and_no_column() -> None:
-    """Each of them is tried with some other, and nothing is in it twice."""
-    made = budget.grid("abcde", range(7), one_of=3)
-    tried = [one.values for one in made if not one.marks]
-
-    assert len({one.values for one in made}) == len(made) == 35
-    assert {row for row, _ in tried} == set("abcde")
-    assert {column for _, column in tried} == set(range(7))
-    assert len(tried) <= 13
-
-
-def test_a_share() -> None:
-    """One of so many, the first and the last; the others are there for `make test-all`."""
-    made = budget.share(range(8), one_of=3)
-
-    assert [one.values[0] for one in made] == list(range(8))
-    assert [one.values[0] for one in made if not one.marks] == [0, 3, 6, 7]

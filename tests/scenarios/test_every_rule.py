@@ -21,7 +21,6 @@ from hermes_doctor.plugins.log_rules.folder import Folder
 from hermes_doctor.plugins.log_rules.incident_tracker import IncidentTracker
 from hermes_doctor.plugins.log_rules.rule import KEYS, Rule
 from hermes_doctor.probes.probes import Probes
-from tests.helpers import budget
 from tests.helpers.each import each
 from tests.helpers.rule_lines import asking, entry, lines, said, written
 
@@ -229,7 +228,8 @@ def test_an_ordinary_life() -> None:
         assert verdict(rule, *near * rule.threshold) == [], rule.id
 
 
-@pytest.mark.parametrize("name", budget.share(IN_LOGS, one_of=4))
+@pytest.mark.sampled(one_of=4)
+@pytest.mark.parametrize("name", IN_LOGS)
 def test_through_files(name: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same with lines where Hermes puts them: each rule is reached by the files it reads."""
     [rule] = [rule for rule in written().rules if rule.id == name]

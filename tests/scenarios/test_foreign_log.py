@@ -29,7 +29,7 @@ from hermes_doctor.sqlite import (
 from hermes_doctor.sqlite.reader import QueryResult, Reader
 from hermes_doctor.system import time_limits
 from hermes_doctor.system.files import Snapshot
-from tests.helpers import budget, damage
+from tests.helpers import damage
 from tests.helpers.one_check import ask, codes
 
 FRAME = damage.PAGE + 24
@@ -241,7 +241,7 @@ def newest(path: Path) -> dict[int, int]:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("seed", budget.share(range(6), one_of=3))
+@pytest.mark.parametrize("seed", range(6))
 def test_damage_in_its_own_log(home: Path, seed: int) -> None:
     """Pages that went wrong in memory and got a right checksum do not prove a log foreign."""
     path = damage.with_log(damage.history(home / "state.db"), index=False)
@@ -331,7 +331,7 @@ def summed(data: bytearray) -> bytes:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("seed", budget.share(range(8), one_of=3))
+@pytest.mark.parametrize("seed", range(8))
 def test_a_crash_at_any_moment(home: Path, seed: int) -> None:
     """Checkpoints, deletions and VACUUM before it: a log beside its own file is never foreign."""
     chance = random.Random(seed)

@@ -291,7 +291,9 @@ def replace(home: Path, name: str, kind: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("name", "kind"), budget.grid(READ, KINDS, one_of=3))
+@pytest.mark.sampled(one_of=3)
+@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_file_that_is_none(place: Path, name: str, kind: str) -> None:
     """Something else in the place of a file that is read: an open question or a finding, not ok."""
     home = full(place / "home")
@@ -325,7 +327,9 @@ def test_other_files_that_are_none(place: Path, kind: str) -> None:
     assert "CFG-YAML" in [finding["code"] for finding in document["findings"]]
 
 
-@pytest.mark.parametrize(("name", "kind"), budget.grid(FOLDERS, ["a file", *KINDS], one_of=4))
+@pytest.mark.sampled(one_of=5)
+@pytest.mark.parametrize("name", FOLDERS)
+@pytest.mark.parametrize("kind", ["a file", *KINDS])
 def test_a_folder_that_is_none(place: Path, name: str, kind: str) -> None:
     """Something else in the place of a folder never hides a fault that lies elsewhere."""
     home = full(place / "home")
@@ -393,7 +397,7 @@ _CLOSED = [
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(("name", "mode"), budget.share(_CLOSED, one_of=2))
+@pytest.mark.parametrize(("name", "mode"), _CLOSED)
 def test_a_folder_that_may_not_be_entered(place: Path, name: str, mode: int) -> None:
     """A closed folder never hides a fault that lies elsewhere, and is never said to be in order."""
     home = full(place / "home")

@@ -11,7 +11,7 @@ from hermes_doctor.examination.runner import examine
 from hermes_doctor.home import Home
 from hermes_doctor.model import Status
 from hermes_doctor.probes.probes import Probes
-from tests.helpers import budget, config_homes, support
+from tests.helpers import config_homes, support
 
 CHECKS = [
     check
@@ -44,7 +44,7 @@ LINES = (
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("place", budget.share(PLACES, one_of=3))
+@pytest.mark.parametrize("place", PLACES)
 def test_config(home: Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     """Any value in any place that the checks look at."""
     config_homes.Scene(monkeypatch).release("0.16.0")

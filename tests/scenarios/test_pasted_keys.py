@@ -109,7 +109,7 @@ ROUNDS = [
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(("shape", "kinds"), budget.share(ROUNDS, one_of=2))
+@pytest.mark.parametrize(("shape", "kinds"), ROUNDS)
 def test_nothing_shows_a_pasted_key(home: Path, shape: str, kinds: list[str]) -> None:
     """Neither in text nor in JSON, neither in a diff nor in an error nor in a receipt."""
     keys = [KEYS[kind] for kind in kinds]

@@ -111,6 +111,16 @@ def test_one_case_of_a_sampled_test(words: list[str], every_case: bool) -> None:
     assert (cases > 5) if every_case else (cases == 1)
 
 
+def test_one_of_so_many_cases() -> None:
+    """Where a test names a number, `make test` runs the cases at that distance."""
+    found, every = (
+        re.findall(r"test_database_pages\.py::test_each_damage\[(.+)\]", _collected(*words))
+        for words in (["tests/checks"], ["tests/checks", "--all"])
+    )
+    assert found in (every[::2], every[1::2])
+    assert len(found) > 5
+
+
 def _collected(*words: str) -> str:
     return subprocess.run(
         [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *words],

@@ -152,7 +152,7 @@ STRIDE = 7
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("name", budget.share(FOLDERS, one_of=3))
+@pytest.mark.parametrize("name", FOLDERS)
 @pytest.mark.parametrize("command", [FIX, UNDO, CREATE], ids=lambda command: command[0])
 def test_a_folder_that_becomes_a_symlink(
     server: Server, theirs: Path, tmp_path: Path, command: tuple[str, ...], name: str
