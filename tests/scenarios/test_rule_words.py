@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -27,9 +29,16 @@ FIRST_WORD = re.compile(r"[\w.-]+")
 by_file = each(FILES)
 
 
+@functools.cache
+def content(path: Path) -> dict[str, Any]:
+    """Return what is in a file; several tests ask, and parsing takes long."""
+    found: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return found
+
+
 def rules(path: Path) -> Iterator[dict[str, str]]:
     """Yield the rules of a file, with the texts on one line."""
-    for rule in yaml.safe_load(path.read_text(encoding="utf-8")).get("rules", ()):
+    for rule in content(path).get("rules", ()):
         yield {name: " ".join(rule.get(name, "").split()) for name in TEXTS}
 
 
@@ -48,7 +57,7 @@ def test_every_file_is_checked() -> None:
 def test_refused_words(path: Path) -> None:
     """No text uses one of the refused words."""
     texts = [(rule["id"], rule[name]) for rule in rules(path) for name in TEXTS[2:]]
-    causes = yaml.safe_load(path.read_text(encoding="utf-8")).get("causes", ())
+    causes = content(path).get("causes", ())
     texts += [(cause["cause"], cause["because"]) for cause in causes]
 
     assert texts
@@ -113,7 +122,7 @@ def test_notes_do_not_report_a_silent_bot(path: Path) -> None:
 
 def test_causes_are_whole_sentences() -> None:
     """A cause is one sentence that starts with a capital or a name."""
-    found = yaml.safe_load((FOLDER / "causes.yaml").read_text(encoding="utf-8"))["causes"]
+    found = content(FOLDER / "causes.yaml")["causes"]
     texts = {cause["because"] for cause in found}
 
     assert {text for text in texts if not re.fullmatch(r"[^.]+(?:\.\w[^.]*)*\.", text)} == set()
