@@ -166,6 +166,7 @@ def test_memory_of_many_files(tmp_path: Path) -> None:
     assert (peaks[-1].all - peaks[0].all) / 18_000 < 4096
 
 
+@pytest.mark.wide
 def test_memory_of_a_large_database(tmp_path: Path) -> None:
     """Nor with the size of a database, at rest or in use, copied whole or in part."""
     home = tmp_path / "home"

@@ -23,6 +23,7 @@ except TypeError as error:
 """
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("version", ["0.15.1", "0.18.2", "0.19.0"])
 def test_knowledge(version: str) -> None:
     """What is known of a release is what its files say."""

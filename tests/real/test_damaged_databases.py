@@ -132,6 +132,7 @@ def test_emptied(version: str, hermes_home: MakeHome) -> None:
     assert codes(patient) == ["DB-EMPTY"]
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("version", RELEASES)
 def test_a_gateway_whose_history_was_replaced(version: str, hermes_home: MakeHome) -> None:
     """A real gateway goes on with the old file, and is named."""
@@ -146,6 +147,7 @@ def test_a_gateway_whose_history_was_replaced(version: str, hermes_home: MakeHom
         assert f"process {running.pid}" in finding["title"]
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("version", RELEASES)
 def test_a_gateway_whose_log_was_deleted(version: str, hermes_home: MakeHome) -> None:
     """A real gateway writes where nobody sees it."""

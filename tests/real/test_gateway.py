@@ -169,6 +169,7 @@ def test_version_is_that_of_the_gateway(version: str, hermes_home: MakeHome) -> 
     assert forgotten.json["hermes"]["version"] == OLD
 
 
+@pytest.mark.wide
 def test_gateway_of_a_profile(hermes_home: MakeHome) -> None:
     """`hermes -p NAME gateway run` works on the profile, not on the root that its environ names."""
     root = hermes_home("0.19.0")
@@ -339,6 +340,7 @@ def test_writer_that_comes_meanwhile(hermes_home: MakeHome, tmp_path: Path) -> N
     assert patient.ask(ROWS).splitlines() == [f"message number {n}" for n in range(60)]
 
 
+@pytest.mark.wide
 def test_gateway_that_starts_meanwhile(hermes_home: MakeHome, tmp_path: Path) -> None:
     """A gateway that comes up while the copy is made must not be left with a deleted database."""
     patient = Patient("0.19.0", hermes_home("0.19.0"))

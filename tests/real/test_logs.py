@@ -22,6 +22,7 @@ from tests.helpers.real.systemd import Machine, systemd
 pytestmark = pytest.mark.real
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("version", ["0.13.0", "0.19.0"])
 def test_gateway(hermes_home: Callable[[str], Path], version: str) -> None:
     """Every line of a gateway far east is understood, dated right and told once."""

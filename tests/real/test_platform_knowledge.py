@@ -33,6 +33,7 @@ ADDED_LATER = ("buzz", "a2a")
 """Platforms of releases after that one, which exist only as checkouts."""
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("version", ["0.13.0", NEWEST])
 def test_enabling(version: str) -> None:
     """The release says today what the file says of it."""

@@ -354,6 +354,7 @@ def test_first_sign_of_the_ticker(
     assert ["did not start" in said.title for said in found] == ([True] if damaged else [])
 
 
+@pytest.mark.wide
 def test_running_gateway(hermes_home: MakeHome) -> None:
     """It is down while its logins are mended, up on the mended ones, and writes none over them."""
     with ward(hermes_home("0.19.0")) as one:

@@ -98,6 +98,7 @@ def installed(bin: Path) -> set[str]:
     return {path.name for path in bin.parent.glob("lib/*/site-packages/*.dist-info")}
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("version", ["0.16.0", "0.19.0"])
 def test_hermes_send_arrives(
     hermes_home: MakeHome, version: str, monkeypatch: pytest.MonkeyPatch

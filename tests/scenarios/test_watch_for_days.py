@@ -57,6 +57,7 @@ def rss() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+@pytest.mark.wide
 def test_thousands_of_rounds(home: Path) -> None:
     """Findings come and go, notices go out, the home vanishes, the machine sleeps."""
     given = [
