@@ -3,7 +3,7 @@ PYTHON ?= $(firstword $(shell for p in python3.13 python3.12 python3.11 python3;
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && command -v $$p; done))
 VENV := .venv
 BIN := $(VENV)/bin
-unexport PYTHONDONTWRITEBYTECODE
+unexport PYTHONDONTWRITEBYTECODE PYTHONUNBUFFERED
 WORKERS := -n 4 --dist worksteal --durations 20 --durations-min 1
 
 .PHONY: demo test test-all lint format signatures index bench screenshot codes examples share release clean
@@ -14,8 +14,8 @@ demo: $(VENV)/installed
 test: $(VENV)/compiled
 	$(BIN)/python -m pytest $(WORKERS)
 
-# Also the tests that need several releases of Hermes, systemd, Docker, restic or age, the longest
-# tests, and every case of those of which `make test` tries a sample.
+# Also the tests that need several releases of Hermes, systemd, Docker, restic or age, those that take
+# long (marked `wide`), and every case of those of which `make test` tries a sample.
 test-all: $(VENV)/compiled $(VENV)/release
 	$(BIN)/python -m pytest $(WORKERS) --all
 

@@ -21,7 +21,7 @@ WHOLE = "No file is left half-written."
 _GO_ON = "To go on, run the same command again."
 _state = {
     **{"changed": False, "partial": False, "of command": False, "nagios state": False},
-    "cut off": "",
+    **{"error told": False, "cut off": ""},
 }
 _WRITING = (
     *(("hook", "install"), ("hook", "remove"), ("hook", "run"), ("update-guard",), ("watch",)),
@@ -119,12 +119,7 @@ def _other(error: Exception) -> int:
         said = _without_addresses(error.format_message())
         return _say(said + ("" if said.endswith((".", "?")) else ".") + hint, 2)
     if isinstance(error, OSError) and _state["changed"]:
-        why = _reason(error).lower()
-        return _say(
-            f"The changes were made, but the report could not be written ({why}). "
-            "See: hermes-doctor check",
-            1,
-        )
+        return _say_unreported(error)
     if isinstance(error, OSError):
         name = f": {error.filename}" if error.filename else ""
         return _say(f"{_reason(error)}{name}", 2)
@@ -134,6 +129,15 @@ def _other(error: Exception) -> int:
         f"This is a bug in hermes-doctor: {describe_crash(error)}. No file is left half-written. "
         f"Please report it together with the command you typed.",
         2,
+    )
+
+
+def _say_unreported(error: OSError) -> int:
+    why = _reason(error).lower()
+    return _say(
+        f"The changes were made, but the report could not be written ({why}). "
+        "See: hermes-doctor check",
+        1,
     )
 
 
@@ -163,6 +167,7 @@ def _document(message: str, code: int) -> str:
 def _say(message: str, code: int) -> int:
     from hermes_doctor.redaction import clean
 
+    _state["error told"] = True
     asked = _format_asked()
     if asked is not None:
         with contextlib.suppress(OSError):  # a full disk may be the cause
@@ -186,9 +191,17 @@ def exit_code_for_monitors(code: int) -> int:
     return code if _last_format() != "nagios" or _state["nagios state"] else 3
 
 
-def drop_nagios_state() -> None:
-    """Forget the state of the bot, because the output could not be written."""
+def exit_code_without_output(error: OSError, code: int) -> int:
+    """Say that the output could not be written, and return the exit code.
+
+    Nothing is said if `| head` has closed the pipe, or if another error has been told.
+    """
     _state["nagios state"] = False
+    if isinstance(error, BrokenPipeError) or _state["error told"]:
+        return code or 1
+    if _state["changed"]:
+        return _say_unreported(error)
+    return _say(f"Could not write the output: {_reason(error)}.", 2)
 
 
 def _format_asked() -> str | None:

@@ -10,7 +10,11 @@ def main() -> None:
     """Run a command; every expected failure is one line and an exit code."""
     import gc
 
-    from hermes_doctor.cli.exits import drop_nagios_state, exit_code_for_monitors, exit_code_of
+    from hermes_doctor.cli.exits import (
+        exit_code_for_monitors,
+        exit_code_of,
+        exit_code_without_output,
+    )
 
     gc.set_threshold(100_000)  # an examination makes little garbage (see `__main__`)
     gc.enable()
@@ -19,10 +23,7 @@ def main() -> None:
         if sys.stdout is not None:  # closed by the caller
             sys.stdout.flush()
     except OSError as error:  # `| head` closed the pipe, or the disk is full
-        code = code or 1
-        drop_nagios_state()
-        if not isinstance(error, BrokenPipeError):
-            print(f"hermes-doctor: could not write the output: {error.strerror}.", file=sys.stderr)  # noqa: T201
+        code = exit_code_without_output(error, code)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     # Threads of checks that timed out may still hang in a system call: do not wait for them.
     if sys.stderr is not None:

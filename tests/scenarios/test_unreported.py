@@ -16,6 +16,12 @@ pytestmark = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev
 BOM = b"\xef\xbb\xbf"
 
 
+@pytest.fixture(params=["", "1"], ids=["buffered", "unbuffered"], autouse=True)
+def unbuffered(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk is noticed to be full when the answer is complete, or with its first line."""
+    monkeypatch.setenv("PYTHONUNBUFFERED", request.param)
+
+
 def muted(*args: str | Path) -> tuple[int, str]:
     """Run the command with a full disk for its answer; its exit code, and what it complains of."""
     with open("/dev/full", "w") as full:
