@@ -47,14 +47,15 @@ own_gateways.hide_those_of_other_tests()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option that `make test-all` uses."""
-    wide = "try every case; run tests that need several releases, systemd, Docker, restic or age"
+    wide = "also run long tests, all cases, and tests that need several releases, systemd and so on"
     parser.addoption("--all", action="store_true", help=wide)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests of `make test-all`, unless they are asked for, by option or by name.
+    """Leave out the tests and cases of `make test-all`, unless they are asked for.
 
-    The longest tests come first, so that no worker waits for the last of them at the end.
+    That is by option, by the name of the test, or for the cases by the name of the file. The
+    longest tests come first, so that no worker waits for the last of them at the end.
     """
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
     if config.getoption("--all") or any("::" in word for word in config.args):
@@ -68,23 +69,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _further_cases(items: list[pytest.Item]) -> set[pytest.Item]:
-    """Return all cases but one of each test that is marked `sampled`, or but one of so many.
+    """Return the cases that `make test` leaves out of tests that are marked `sampled`.
 
-    They are the same in each run, but do not begin with the first: many tests have the same cases.
+    It keeps one of them, or every Nth. Which one depends on the name of the test: always the same,
+    but not the first case of each test, because many tests have the same cases. A case that needs
+    a program is kept only if all need one.
     """
-    cases: dict[str, list[pytest.Item]] = {}
-    one_of: dict[str, int] = {}
+    tests: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if mark := item.get_closest_marker("sampled"):
-            test = item.nodeid.partition("[")[0]
-            cases.setdefault(test, []).append(item)
-            one_of[test] = mark.kwargs.get("one_of", len(cases[test]))
-    kept = {
-        item
-        for test, some in cases.items()
-        for item in some[zlib.crc32(test.encode()) % one_of[test] :: one_of[test]]
-    }
-    return {item for some in cases.values() for item in some} - kept
+        if item.get_closest_marker("sampled"):
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left_out = set()
+    for name, cases in tests.items():
+        some = [case for case in cases if not case.get_closest_marker("needs")] or cases
+        mark = some[0].get_closest_marker("sampled")
+        step = min(mark.kwargs.get("one_of", len(some)), len(some)) if mark else 1
+        left_out |= {*cases} - {*some[zlib.crc32(name.encode()) % step :: step]}
+    return left_out
 
 
 def _only_the_newest(python_of: Callable[[str], Path], version: str) -> Path:

@@ -37,7 +37,7 @@ def test_healthy(home: Path, way: str, deep: bool) -> None:
     assert codes(home, deep=deep) == []
 
 
-@pytest.mark.sampled(one_of=2)
+@pytest.mark.sampled(one_of=3)
 @pytest.mark.parametrize("fault", CODES, ids=map(damage.called, CODES))
 def test_each_damage(home: Path, way: str, fault: Fault) -> None:
     """Each damage has its own code, is told once, and names what it hits."""

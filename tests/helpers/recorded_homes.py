@@ -21,7 +21,7 @@ from tools import record_home
 
 VERSIONS = ("0.19.1", "0.20.0", "0.20.2", "0.20.5")
 VARIABLE = "HERMES_DOCTOR_CHECKOUTS"
-ORIGINS = ("recorded", pytest.param("real", marks=pytest.mark.real))
+ORIGINS = ("recorded", pytest.param("real", marks=[pytest.mark.real, pytest.mark.wide]))
 
 
 @dataclass(frozen=True)

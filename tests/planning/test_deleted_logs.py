@@ -163,7 +163,6 @@ def path(home: Path) -> Path:
     return damage.history(home / "state.db")
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("how", ["order", "killed", "twice", "damage"])
 def test_no_row_is_lost(home: Path, path: Path, how: str) -> None:
     """However the process ends, the file holds all that was committed; a damaged one is kept.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.helpers import budget, busy_machine, damage, support
+from tests.helpers import busy_machine, damage, support
 from tests.helpers.real.gateways import gateway
 from tests.helpers.real.release_homes import MakeHome, Patient
 from tests.helpers.support import Done
@@ -26,7 +26,7 @@ def same_when_busy(patient: Patient) -> set[str]:
     idle = found(patient.check())
     assert "unknown" not in idle[1].values(), idle[1]
     with busy_machine.machine():
-        for _ in range(3 if budget.everything else 1):
+        for _ in range(3):
             findings, ended = found(patient.check())
             assert findings == idle[0]
             assert {*ended.items()} == {*idle[1].items()}

@@ -168,7 +168,6 @@ def backups(home: Path) -> list[str]:
     return [path.parent.name for path in made if not path.parent.name.endswith(".partial")]
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_fix_killed_anywhere(chunk: int, server: Server, sick: Path, tmp_path: Path) -> None:
     """A fix that is killed leaves each path before or after; the next fix ends it; undo undoes."""
@@ -210,7 +209,6 @@ def test_fix_not_killed(server: Server, sick: Path, tmp_path: Path) -> None:
     assert len(scene.cuts) > 100
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_undo_killed_anywhere(chunk: int, server: Server, sick: Path, tmp_path: Path) -> None:
     """An undo that is killed leaves each path before or after; the next undo ends it."""
@@ -233,7 +231,6 @@ def test_undo_killed_anywhere(chunk: int, server: Server, sick: Path, tmp_path: 
             assert crash_server.state(home) == scene.before, f"fix after {cut}"
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_restore_killed_anywhere(chunk: int, server: Server, sick: Path, tmp_path: Path) -> None:
     """A restore that is killed leaves each path before or after, over a log written since."""

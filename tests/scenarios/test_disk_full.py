@@ -44,7 +44,6 @@ def clear(ended: Ended) -> None:
         assert len(ended.err.splitlines()) <= 3 and ended.err.count("hermes-doctor:") == 1
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("lasting", [False, True], ids=["once", "from then on"])
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_fix_on_a_disk_that_fills(

@@ -175,7 +175,6 @@ def any_home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return _aged(home)
 
 
-@pytest.mark.sampled
 def test_a_check_changes_nothing(any_home: Path) -> None:
     """Each check by itself leaves the home as it is, all times included."""
     before = _everything(any_home)
@@ -187,7 +186,6 @@ def test_a_check_changes_nothing(any_home: Path) -> None:
     assert _everything(any_home) == before
 
 
-@pytest.mark.sampled
 def test_commands_that_look_change_nothing(any_home: Path) -> None:
     """Every command that only looks leaves the home as it is, all times included."""
     before = _everything(any_home)
@@ -307,7 +305,6 @@ def _alters(line: str) -> bool:
 _HOME_NAME = "watched-home"
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize("word", ["check", "fix", "backup"])
 def test_the_kernel_saw_no_write(tmp_path: Path, word: str) -> None:
     """Not one open for writing, rename, removal, chmod, utime or lock on a path of the home."""
@@ -368,7 +365,7 @@ STATES = (_at_rest, _left_by_a_crash, _only_a_log, _empty_log, _with_a_journal, 
 FAULTS = (None, damage.rows_zeroed, damage.search_structure, damage.cut_off, damage.table_lost)
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(one_of=5)
 @pytest.mark.parametrize("state", STATES, ids=damage.called)
 @pytest.mark.parametrize("way", ["memory", "process"])
 @pytest.mark.parametrize("deep", [False, True], ids=["quick", "deep"])

@@ -81,7 +81,6 @@ def _text(name: str) -> str:
     return (ROOT / name).read_text()
 
 
-@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("words", "several_releases"),
     [
@@ -117,7 +116,7 @@ def test_one_of_so_many_cases() -> None:
         re.findall(r"test_database_pages\.py::test_each_damage\[(.+)\]", _collected(*words))
         for words in (["tests/checks"], ["tests/checks", "--all"])
     )
-    assert found in (every[::2], every[1::2])
+    assert found in [every[n::3] for n in range(3)]
     assert len(found) > 5
 
 

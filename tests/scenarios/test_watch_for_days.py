@@ -21,7 +21,7 @@ from hermes_doctor.probes.probes import Probes
 from hermes_doctor.watch.channels import Notice
 from hermes_doctor.watch.events import WatchEvent
 from hermes_doctor.watch.notices import Notices
-from tests.helpers import budget, fake_gateway, support
+from tests.helpers import fake_gateway, support
 from tests.helpers.watch_parts import finding, report, watch
 
 KILOBYTE = 1024
@@ -78,7 +78,7 @@ def test_thousands_of_rounds(home: Path) -> None:
             made.round(begins=made.rounds == 0)
         notices.close(60.0)  # what waits to be sent is no leak
 
-    rounds = budget.tries(2000, 10_000)
+    rounds = 10_000
     run(rounds // 10)
     before = rss()
     run(rounds * 9 // 10)
@@ -118,7 +118,7 @@ def test_real_rounds(home: Path) -> None:
                 log.rename(home / "logs" / "gateway.log.1")
             made.round(begins=made.rounds == 0)
 
-    rounds = budget.tries(12, 60)
+    rounds = 60
     with fake_gateway.gateway(home, api="answers"):
         tracemalloc.start()
         try:
