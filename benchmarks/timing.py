@@ -29,8 +29,9 @@ class Cost:
 
 
 def environment(**extra: str) -> dict[str, str]:
-    """Return our environment, in which Python may write bytecode as it does for users."""
-    kept = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    """Return our environment, in which Python buffers output and writes bytecode, as usual."""
+    unusual = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")
+    kept = {name: value for name, value in os.environ.items() if name not in unusual}
     return kept | extra
 
 
