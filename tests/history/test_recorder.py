@@ -103,7 +103,7 @@ def test_random_damage(tmp_path: Path) -> None:
     for minute in range(200):
         sound.record(found(f"C{minute % 9}"), after(minutes=minute))
     good = file.read_bytes()
-    for number in range(budget.tries(60, 400)):
+    for number in range(budget.tries(30, 400)):
         data = bytearray(good)
         for _ in range(chance.choice((1, 8, 200))):
             data[chance.randrange(len(data))] = chance.randrange(256)
@@ -251,7 +251,7 @@ def test_killed_in_the_middle(tmp_path: Path) -> None:
     recorder(tmp_path).record(found("FIRST"), after())
     later = 0
     chance = random.Random(3)
-    for _ in range(budget.tries(6, 40)):
+    for _ in range(budget.tries(3, 40)):
         later += 180
         process = write(tmp_path, time.time() - later, 4000)
         before = file.stat().st_mtime_ns

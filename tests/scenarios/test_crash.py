@@ -175,7 +175,7 @@ def test_fix_killed_anywhere(chunk: int, server: Server, sick: Path, tmp_path: P
     scene = rehearse(server, sick, home, "fix", "--apply", "--yes")
     assert scene.before != scene.after
     times = crash_server.modified(sick)
-    for n, cut in enumerate(scene.sample(20)[chunk::CHUNKS]):
+    for n, cut in enumerate(scene.sample(12)[chunk::CHUNKS]):
         cut_off = killed(scene, cut)
         known = backups(home)
         if n % 3 == 0:
@@ -216,7 +216,7 @@ def test_undo_killed_anywhere(chunk: int, server: Server, sick: Path, tmp_path: 
     assert server("fix", "--apply", "--yes", "--home", home).code == 0
     scene = rehearse(server, crash_server.clone(home, tmp_path / "fixed"), home, "undo", "--yes")
     assert scene.after == crash_server.state(sick)
-    for n, cut in enumerate(scene.sample(15)[chunk::CHUNKS]):
+    for n, cut in enumerate(scene.sample(9)[chunk::CHUNKS]):
         cut_off = killed(scene, cut)
         known = backups(home)
         if n % 4 == 0:

@@ -59,7 +59,7 @@ def test_fix_on_a_disk_that_fills(
     numbers = [
         n for n, call in enumerate(needy) if not lasting or call.name in crash_server.LASTING
     ]
-    chosen = budget.sample(numbers, 8 if lasting else 12, lambda n: needy[n].name)
+    chosen = budget.sample(numbers, 6 if lasting else 8, lambda n: needy[n].name)
     for n in chosen[chunk::CHUNKS]:
         shutil.rmtree(home)
         crash_server.clone(sick, home)

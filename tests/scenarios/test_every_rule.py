@@ -228,7 +228,7 @@ def test_an_ordinary_life() -> None:
         assert verdict(rule, *near * rule.threshold) == [], rule.id
 
 
-@pytest.mark.sampled(one_of=4)
+@pytest.mark.sampled(one_of=8)
 @pytest.mark.parametrize("name", IN_LOGS)
 def test_through_files(name: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same with lines where Hermes puts them: each rule is reached by the files it reads."""

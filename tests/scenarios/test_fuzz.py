@@ -31,7 +31,7 @@ from tests.scenarios.test_hostile_home import facts, full, look_here
 
 MORE = int(os.environ.get("FUZZ", "1"))
 """How many times more examples than usual; for a hunt."""
-SHARE = 4
+SHARE = 8
 """Of so many examples of `make test-all`, `make test` tries one."""
 
 

@@ -23,7 +23,7 @@ def examples(count: int) -> settings:
     return settings(
         derandomize=MORE == 1,
         deadline=None,
-        max_examples=budget.tries(count // 4, count) * MORE,
+        max_examples=budget.tries(count // 8, count) * MORE,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
         database=None,
         phases=[Phase.generate],
