@@ -30,6 +30,11 @@ OPTIONS = {
     LEFTOVER_LOG: "mode=ro",
 }
 MOST_ROWS = 500
+CHANGING = "SQLITE_READONLY_RECOVERY"
+"""SQLite's error name if the index of the log is incomplete: its writer was killed, or is just
+changing it."""
+MOST_REPEATS = 30
+"""How often queries are repeated after that error, all together; a writer is soon ready."""
 _NOATIME = getattr(os, "O_NOATIME", 0)
 HARMLESS = frozenset(
     {
@@ -70,12 +75,17 @@ def main(file_state: str, path: str) -> None:
     asked = TimedConnection(connection)
     asked.ask(f"PRAGMA mmap_size={1 << 40}")
     say({"error": None})
+    repeats = 0
     while True:
         try:
             sql, seconds, tables = marshal.load(sys.stdin.buffer)
         except EOFError:
             return
         answer = asked.ask(sql, seconds, tables)
+        while answer["error"] == CHANGING and repeats < MOST_REPEATS:
+            repeats += 1
+            time.sleep(0.01)
+            answer = asked.ask(sql, seconds, tables)
         answer["log_index"] = os.pread(index[-1], 136, 0) if index else b""
         say(answer)
 
