@@ -45,6 +45,11 @@ class Catalog(NamedTuple):
             entry.name for entry in self.entries if entry.kind == "table" and FTS.match(entry.sql)
         )
 
+    def is_virtual(self, name: str) -> bool:
+        """Whether a table has no pages of its own."""
+        sql = next(row.sql for row in self.entries if row.kind == "table" and row.name == name)
+        return "virtual" in sql.lower()[:16]
+
     @property
     def roots(self) -> tuple[tuple[int, bool], ...]:
         """The root page of each b-tree, and whether it is keyed by rowid."""

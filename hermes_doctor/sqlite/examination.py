@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import (
     catalog as catalogs,
@@ -53,9 +54,8 @@ class Examination:
         watch: WatchProgress | None,
         here: bool,
     ) -> None:
-        self.watch, self.here = watch, here
         self.open_files, self.found = files, found
-        self.deep, self.seconds = deep, seconds
+        self.deep, self.seconds, self.watch, self.here = deep, seconds, watch, here
 
     def run(self) -> Condition:
         how = self.how()
@@ -171,10 +171,13 @@ class Examination:
 
     def ask_sqlite(self, reader: Reader, pages: DatabasePages) -> Condition:
         """Ask SQLite for its verdict and interpret it."""
-        damage, finished = self.verdict(reader, pages)
-        if damage is None and not finished and self.suspicious():
-            self.seconds = condition.ATTRIBUTION_SECONDS
+        try:
             damage, finished = self.verdict(reader, pages)
+            if damage is None and not finished and self.suspicious():
+                self.seconds = condition.ATTRIBUTION_SECONDS
+                damage, finished = self.verdict(reader, pages)
+        except CouldNotLook as doubt:
+            return self.end(reader, doubt=str(doubt))
         if counted := page_counts.wrong_count(self.found, damage, pages):
             return self.end(reader, fault=counted)
         if damage is not None or self.log_beside_rollback():
@@ -217,6 +220,7 @@ class Examination:
         return replace(damage, rows=damage.rows | set(disputed), disputed=disputed)
 
     def verdict(self, reader: Reader, pages: DatabasePages) -> tuple[Damage | None, bool]:
+        """Return what is damaged, and whether all was read; raise if SQLite failed to read it."""
         assert self.found.catalog is not None
         whole = self.deep or self.small
         answers: list[tuple[str, QueryResult]] = []
@@ -236,6 +240,8 @@ class Examination:
         finished = not any(one.unfinished for _, one in answers)
         free = self.found.free.fault if self.found.free else None
         if not said and not errors and not free:
+            if error := next((one.error for _, one in answers if one.failed), None):
+                raise CouldNotLook(text("SQLite cannot read it ({error})", error=error))
             return None, finished
         from hermes_doctor.sqlite.verdict import find_damage
 
@@ -266,15 +272,9 @@ class Examination:
             left = limit - clock.read()
             if left <= 0:
                 return [*answers, ("", QueryResult([], "SQLITE_INTERRUPT"))]
-            if "virtual" not in self.sql(name).lower()[:16]:
+            if not self.found.catalog.is_virtual(name):
                 answers.append((name, reader.ask(f"PRAGMA {pragma}({quote_name(name)})", left)))
         return answers
-
-    def sql(self, name: str) -> str:
-        assert self.found.catalog is not None
-        return next(
-            e.sql for e in self.found.catalog.entries if e.kind == "table" and e.name == name
-        )
 
     def cut_off(self, pages: DatabasePages, truncated: tuple[int, int]) -> dict[str, object]:
         """Decide whether missing pages mean a truncated file or a foreign write-ahead log."""

@@ -46,6 +46,12 @@ class QueryResult(NamedTuple):
         """Whether SQLite found something that cannot be in a sound database."""
         return bool(self.error) and str(self.error).startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB"))
 
+    @property
+    def failed(self) -> bool:
+        """Whether SQLite could not read the file, which says nothing about its content."""
+        understood = self.unfinished or self.damaged or self.error == "SQLITE_ERROR"
+        return bool(self.error) and not understood
+
 
 class Reader(Protocol):
     """Answers SQL queries, one statement at a time."""

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.sqlite import inspector
+from hermes_doctor.sqlite import condition, inspector
+from hermes_doctor.sqlite.examine import examine
 from hermes_doctor.sqlite.reader import InProcess
 
 COUNT = "SELECT count(*) FROM t"
@@ -68,3 +69,16 @@ def test_a_writer_was_killed_while_it_noted_a_commit(half_written: HalfWritten) 
         answer = reader.ask(COUNT, 5.0)
 
     assert (answer.error, answer.damaged, answer.rows) == (inspector.CHANGING, False, [])
+
+
+def test_what_sqlite_cannot_read_is_not_sound(
+    half_written: HalfWritten, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An examination by a process that gets no answer ends in doubt, not in a clean bill."""
+    monkeypatch.setattr(condition, "SMALL_BYTES_DEEP", 0)
+    found = examine(half_written.path, holders=lambda: [os.getpid()], deep=True)
+
+    assert found.doubt == "SQLite cannot read it (SQLITE_READONLY_RECOVERY)"
+    assert found.reader is None
+    half_written.complete()
+    assert examine(half_written.path, holders=lambda: [os.getpid()], deep=True).doubt is None
