@@ -75,15 +75,15 @@ def _further_cases(items: list[pytest.Item]) -> set[pytest.Item]:
     but not the first case of each test, because many tests have the same cases. A case that needs
     a program is kept only if all need one.
     """
-    tests: dict[str, list[pytest.Item]] = {}
+    tests: dict[tuple[str, int | None], list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("sampled"):
-            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        if mark := item.get_closest_marker("sampled"):
+            test = item.nodeid.partition("[")[0], mark.kwargs.get("one_of")
+            tests.setdefault(test, []).append(item)
     left_out = set()
-    for name, cases in tests.items():
+    for (name, one_of), cases in tests.items():
         some = [case for case in cases if not case.get_closest_marker("needs")] or cases
-        mark = some[0].get_closest_marker("sampled")
-        step = min(mark.kwargs.get("one_of", len(some)), len(some)) if mark else 1
+        step = min(one_of or len(some), len(some))
         left_out |= {*cases} - {*some[zlib.crc32(name.encode()) % step :: step]}
     return left_out
 

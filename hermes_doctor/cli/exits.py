@@ -21,7 +21,7 @@ WHOLE = "No file is left half-written."
 _GO_ON = "To go on, run the same command again."
 _state = {
     **{"changed": False, "partial": False, "of command": False, "nagios state": False},
-    **{"error told": False, "cut off": ""},
+    **{"error reported": False, "cut off": ""},
 }
 _WRITING = (
     *(("hook", "install"), ("hook", "remove"), ("hook", "run"), ("update-guard",), ("watch",)),
@@ -133,6 +133,7 @@ def _other(error: Exception) -> int:
 
 
 def _say_unreported(error: OSError) -> int:
+    """Say that only the report is missing, and return the exit code."""
     why = _reason(error).lower()
     return _say(
         f"The changes were made, but the report could not be written ({why}). "
@@ -167,7 +168,7 @@ def _document(message: str, code: int) -> str:
 def _say(message: str, code: int) -> int:
     from hermes_doctor.redaction import clean
 
-    _state["error told"] = True
+    _state["error reported"] = True
     asked = _format_asked()
     if asked is not None:
         with contextlib.suppress(OSError):  # a full disk may be the cause
@@ -194,10 +195,10 @@ def exit_code_for_monitors(code: int) -> int:
 def exit_code_without_output(error: OSError, code: int) -> int:
     """Say that the output could not be written, and return the exit code.
 
-    Nothing is said if `| head` has closed the pipe, or if another error has been told.
+    Nothing is said if `| head` has closed the pipe, or if another error was reported.
     """
     _state["nagios state"] = False
-    if isinstance(error, BrokenPipeError) or _state["error told"]:
+    if isinstance(error, BrokenPipeError) or _state["error reported"]:
         return code or 1
     if _state["changed"]:
         return _say_unreported(error)

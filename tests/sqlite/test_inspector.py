@@ -64,7 +64,7 @@ def test_a_writer_is_just_noting_a_commit(half_written: HalfWritten) -> None:
 
 
 def test_a_writer_was_killed_while_it_noted_a_commit(half_written: HalfWritten) -> None:
-    """Only a new writer can complete the index, so the error is told."""
+    """Only a new writer can complete the index, so the error is reported."""
     with closing(InProcess(half_written.path, inspector.IN_USE)) as reader:
         answer = reader.ask(COUNT, 5.0)
 
@@ -74,7 +74,7 @@ def test_a_writer_was_killed_while_it_noted_a_commit(half_written: HalfWritten) 
 def test_what_sqlite_cannot_read_is_not_sound(
     half_written: HalfWritten, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An examination by a process that gets no answer ends in doubt, not in a clean bill."""
+    """The examination reports that it got no answer, and does not call the database sound."""
     monkeypatch.setattr(condition, "SMALL_BYTES_DEEP", 0)
     found = examine(half_written.path, holders=lambda: [os.getpid()], deep=True)
 
