@@ -22,7 +22,7 @@ from tests.helpers import requirements
 from tests.helpers.real.gateways import until
 from tests.helpers.support import Done
 
-TOOLS = ("unshare", "nsenter", "setpriv", "systemctl", "dbus-daemon")
+TOOLS = ("unshare", "nsenter", "setpriv", "systemctl", "systemd-cat", "dbus-daemon")
 MANAGER = Path("/lib/systemd/systemd")
 JOURNALD = Path("/lib/systemd/systemd-journald")
 CGROUPS = Path("/sys/fs/cgroup")
@@ -214,7 +214,7 @@ def systemd(user: Path, uid: int = 0, inside: Path | None = None) -> Iterator[Ma
         )
         try:
             machine = Machine(_first(process), inside or user, uid, user)
-            until(lambda: _is_up(process, machine), "the user manager")
+            until(lambda: _is_up(process, machine), "journald and the user manager")
             yield machine
         finally:
             process.kill()  # the kernel ends everything inside with it
@@ -231,7 +231,10 @@ def _first(process: subprocess.Popen[bytes]) -> int:
 def _is_up(process: subprocess.Popen[bytes], machine: Machine) -> bool:
     assert process.poll() is None, f"the namespaces ended with {process.returncode}"
     done = machine.run("systemctl", "--user", "is-system-running")
-    return done.out.strip() in ("running", "degraded")
+    if done.out.strip() not in ("running", "degraded"):
+        return False
+    # Before journald listens, the manager would send the output of a unit to /dev/null.
+    return machine.run("systemd-cat", "true").code == 0
 
 
 @contextmanager
