@@ -19,6 +19,7 @@ from importlib.machinery import ModuleSpec
 from types import CodeType, ModuleType
 
 PACKAGE = "hermes_doctor."
+_TAG = sys.implementation.cache_tag
 _HEAD = MAGIC_NUMBER + bytes(4)
 """The first bytes of bytecode that is validated by its source's time and size."""
 
@@ -52,23 +53,24 @@ class Finder:
             base = f"{place}/{name.rpartition('.')[2]}"
             for folder, stem in ((place, base), (base, f"{base}/__init__")):
                 file = f"{stem}.py"
-                code = _bytecode(folder, file)
+                cached = f"{folder}/__pycache__{stem[len(folder) :]}.{_TAG}.pyc"
+                code = _bytecode(file, cached)
                 if code is None:
                     continue
                 spec = ModuleSpec(name, _Made(code), origin=file)  # type: ignore[arg-type]
                 spec.has_location = True
+                spec.cached = cached  # otherwise Python computes it, slowly
                 if folder == base:
                     spec.submodule_search_locations = [base]
                 return spec
         return None
 
 
-def _bytecode(folder: str, file: str) -> CodeType | None:
+def _bytecode(file: str, cached: str) -> CodeType | None:
     """Return the cached bytecode of a source file; None if it is missing or outdated."""
-    stem = file[len(folder) + 1 : -3]
     try:
         source = os.stat(file)
-        with open(f"{folder}/__pycache__/{stem}.{sys.implementation.cache_tag}.pyc", "rb", 0) as f:
+        with open(cached, "rb", 0) as f:
             data = f.read()
     except OSError:
         return None
