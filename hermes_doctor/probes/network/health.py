@@ -83,9 +83,12 @@ def test_port(pid: int, listener: Connection, timeout: float) -> HealthResult:
     import socket
 
     host, port = listener.local
+    host = _ANYWHERE.get(host, host)
     started = time.monotonic()
     try:
-        with socket.create_connection((_ANYWHERE.get(host, host), port), timeout=timeout):
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as link:
+            link.settimeout(timeout)
+            link.connect((host, port))
             while (spent := time.monotonic() - started) < timeout:
                 waiting = [one.unread for one in listeners.of(pid) if one.local == listener.local]
                 if not waiting:
