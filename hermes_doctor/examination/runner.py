@@ -120,13 +120,23 @@ def report(
         page_options=page_options,
         gateways=_gateways(probes),
         ladder=rungs,
-        states=states.describe(probes, rungs, heard, plugins.effects),
+        states=states.describe(probes, rungs, heard, plugins.effects, _unchecked(checks, results)),
         turned_down=tuple(one for one in heard if is_turned_down(one, severities)),
         effects=plugins.effects,
         complete=len(checks) == len(plugins.checks),
         refusals=offers.refusals(probes, offered, findings) if findings else EMPTY,
     )
     return made._replace(verdict=judge(made))
+
+
+def _unchecked(checks: Sequence[Check], results: Sequence[CheckResult]) -> set[str]:
+    """The codes of the checks of databases that have no answer."""
+    unknown = {
+        one.id
+        for one in results
+        if one.group == "databases" and one.status in (Status.UNKNOWN, Status.CRASHED)
+    }
+    return {code for check in checks if check.id in unknown for code in check.codes}
 
 
 def with_severities(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from pathlib import Path
 from stat import S_ISREG
@@ -49,9 +49,12 @@ DISK = 2.0
 class _Problems:
     """The findings of a home, with their effects on the parts of the bot."""
 
-    def __init__(self, findings: Sequence[Finding], effects: Mapping[str, Effect]) -> None:
+    def __init__(
+        self, findings: Sequence[Finding], effects: Mapping[str, Effect], unchecked: Set[str]
+    ) -> None:
         self.findings = findings
         self.effects = effects
+        self.unchecked = unchecked
 
     def of(self, *parts: str, platform: str = "") -> Finding | None:
         """The worst problem of these parts of the bot, and of that platform if one is named."""
@@ -70,6 +73,12 @@ class _Problems:
         """The finding that no gateway is running."""
         return next((one for one in self.findings if self._part(one) == DOWN), None)
 
+    def may_be_missed(self, part: str) -> bool:
+        """Whether a check for problems of this part has no answer."""
+        return any(
+            code in self.effects and self.effects[code].part == part for code in self.unchecked
+        )
+
     def words(self, finding: Finding) -> str:
         """How the part is broken, in a few words."""
         return self.effects[finding.code].words
@@ -84,9 +93,13 @@ def describe(
     ladder: Sequence[Rung],
     findings: Sequence[Finding],
     effects: Mapping[str, Effect],
+    unchecked: Set[str] = frozenset(),
 ) -> tuple[PartState, ...]:
-    """The state of each part, from what was observed and from the problems that were found."""
-    problems = _Problems(findings, effects)
+    """The state of each part, from what was observed and from the problems that were found.
+
+    `unchecked` has the codes that could not be checked.
+    """
+    problems = _Problems(findings, effects, unchecked)
     parts: tuple[tuple[str, Callable[[], Iterable[Part]]], ...] = (
         (GATEWAY, lambda: _gateway(probes, ladder, problems)),
         ("platforms", lambda: _platforms(probes, ladder, problems)),
@@ -236,8 +249,11 @@ def _data(probes: Probes, problems: _Problems) -> Iterable[Part]:
         mark = Mark.BAD if _silences(problem) else Mark.LIMITED
         yield Part(mark, problems.words(problem))
         yield Part(Mark.NONE, shown)
-        return
-    yield Part(Mark.GOOD, shown)
+    elif problems.may_be_missed(DATA):
+        yield Part(Mark.UNKNOWN, "could not check all of it")
+        yield Part(Mark.NONE, shown)
+    else:
+        yield Part(Mark.GOOD, shown)
 
 
 def _history(probes: Probes, broken: bool) -> str:

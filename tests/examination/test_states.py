@@ -193,3 +193,22 @@ def test_the_size_of_the_history(home: Path) -> None:
     assert described(home)["data"][0].text.startswith("history 3.0 MB")
     (home / "state.db").write_bytes(bytes(4096))
     assert described(home)["data"][0].text.startswith("history 4.0 KB")
+
+
+@pytest.mark.parametrize(
+    ("unchecked", "expected"),
+    [
+        ({"BROKEN-DB"}, [Mark.UNKNOWN, Mark.NONE]),
+        ({"NO-CREDIT", "UNHEARD-OF"}, [Mark.GOOD]),
+    ],
+)
+def test_data_that_could_not_be_checked(
+    home: Path, unchecked: set[str], expected: list[Mark]
+) -> None:
+    """It has no tick; a check of another part, or one without an effect, does not matter."""
+    found = states.describe(Probes(Home(home)), DOWN, [], EFFECTS, unchecked)
+    [data] = [state.parts for state in found if state.name == "data"]
+
+    assert [part.mark for part in data] == expected
+    assert data[-1].text == "no history yet, no full backup"
+    assert len(data) == 1 or data[0].text == "could not check all of it"
