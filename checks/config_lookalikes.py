@@ -9,7 +9,6 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
-    lookalikes,
     named,
     text,
     ways,
@@ -28,6 +27,8 @@ def config_lookalikes(probes: Probes) -> Iterator[Finding]:
         raise Skip("config.yaml has no readable settings")
     if document.data.isascii():
         return
+    from hermes_doctor.api import lookalikes
+
     found = list(lookalikes(document))
     blanks = [one for one in found if one.blank]
     if blanks:

@@ -14,7 +14,6 @@ from hermes_doctor.api import (
     clock,
     sentences,
     text,
-    yaml_mistake,
 )
 
 
@@ -27,6 +26,8 @@ def config_yaml(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     fault = config.fault
     if fault is None:
         return
+    from hermes_doctor.api import yaml_mistake
+
     copies, searched = [], True
     try:
         copies = probes.config_copies()

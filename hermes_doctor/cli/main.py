@@ -33,10 +33,12 @@ def main() -> None:
 
 def _run() -> object:
     """Run the command; plain words are understood without loading typer."""
-    from hermes_doctor.cli import front_page, quick_args
+    from hermes_doctor.cli import quick_args
 
     words = sys.argv[1:]
     if words == ["--version"]:
+        from hermes_doctor.cli import front_page
+
         print(front_page.version_line())  # noqa: T201
         return 0
     if (asked := quick_args.parse(words)) is not None:
@@ -45,6 +47,8 @@ def _run() -> object:
 
     columns = get_terminal_size().columns
     if words in (["--help"], ["-h"]):
+        from hermes_doctor.cli import front_page
+
         page = front_page.page(os.path.basename(sys.argv[0]), columns)
         if page is not None:
             print(page, end="")  # noqa: T201

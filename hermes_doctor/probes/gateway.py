@@ -46,7 +46,6 @@ class GatewayProbes(CoreProbes):
     @once(limit=4)
     def runtime(self) -> Runtime:
         """The state files of this home's gateway, with pids as we see them."""
-        from hermes_doctor.probes import visibility
         from hermes_doctor.processes import gateway_processes, runtime_files
 
         found = runtime_files.find(self.home)
@@ -61,9 +60,12 @@ class GatewayProbes(CoreProbes):
             found = found._replace(
                 lock_holder=gateway_processes.lock_holder_among(self.home, named)
             )
-        if not running and found.ever and (why := visibility.why_unseen(self.home, found)):
-            found = found._replace(lock_holder=0, unseen=why)
-        return found
+        if running or not found.ever:
+            return found
+        from hermes_doctor.probes import visibility
+
+        why = visibility.why_unseen(self.home, found)
+        return found._replace(lock_holder=0, unseen=why) if why else found
 
     @once(limit=4)
     def served_by(self) -> Gateway | None:
@@ -74,9 +76,11 @@ class GatewayProbes(CoreProbes):
     @once(limit=4)
     def listed_by(self) -> Listed | None:
         """The root home's gateway whose state file lists this profile, also if it is outdated."""
+        if self.gateways():
+            return None
         from hermes_doctor.probes import shared_gateway
 
-        return None if self.gateways() else shared_gateway.listed_by(self.home)
+        return shared_gateway.listed_by(self.home)
 
     @once(limit=2)
     def diary(self) -> list[GatewayLife]:

@@ -9,7 +9,6 @@ from typing import Any
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.settings.fast_yaml import yaml
-from hermes_doctor.settings.plain_yaml import is_plain_yaml
 from hermes_doctor.system.files import MEGABYTE, Snapshot, read_if_there
 
 NAME = "config.yaml"
@@ -121,7 +120,11 @@ def _fast_load(text: str) -> tuple[Any, yaml.Node | None] | None:
 
     A very long one is read by libyaml in any case (see `loader_for`).
     """
-    if not WORTHWHILE <= len(text) <= MIDDLING or not is_plain_yaml(text):
+    if not WORTHWHILE <= len(text) <= MIDDLING:
+        return None
+    from hermes_doctor.settings.plain_yaml import is_plain_yaml
+
+    if not is_plain_yaml(text):
         return None
     try:
         return _load(text, FAST)

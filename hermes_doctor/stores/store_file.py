@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_doctor.backup import copies
-from hermes_doctor.file_copies import TextCopy
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
@@ -15,6 +13,7 @@ from hermes_doctor.stores.catalogue import NONE, PART, WHOLE, Store, harmless_fl
 from hermes_doctor.system.files import MEGABYTE, Snapshot, list_folder, read, read_tail
 
 if TYPE_CHECKING:
+    from hermes_doctor.file_copies import TextCopy
     from hermes_doctor.stores.damage import StoreFlaw
 
 LIMIT = 16 * MEGABYTE
@@ -109,6 +108,7 @@ def _places(home: Home, store: Store, doubts: list[str]) -> Iterator[Path]:
 
 def intact_copies(home: Home, file: StoreFile) -> list[TextCopy]:
     """Return copies with at least one entry, newest first; harmless flaws are repaired."""
+    from hermes_doctor.backup import copies
     from hermes_doctor.stores.damage import examine_bytes
     from hermes_doctor.stores.entries import entries_by_name
     from hermes_doctor.stores.json_repairs import repair_bytes
