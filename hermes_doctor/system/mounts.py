@@ -41,16 +41,17 @@ def mount_of(path: Path) -> Mount | None:
         real = path.resolve()
     except (OSError, RuntimeError):
         return None
-    best: Mount | None = None
+    depths = {str(folder): len(folder.parts) for folder in (real, *real.parents)}
+    best, deepest = None, 1
     for line in lines:
         before, _, after = line.partition(" - ")
         fields = before.split(" ")
         if len(fields) < 5 or not after:
             continue
-        point = Path(_unescaped(fields[4]))
-        longer = best is None or len(point.parts) >= len(best.point.parts)
-        if longer and (real == point or point in real.parents):
-            best = Mount(point, after.split(" ")[0])
+        point = _unescaped(fields[4])
+        depth = depths.get(point, 0)
+        if depth >= deepest:  # of two at the same point, the later one hides the other
+            best, deepest = Mount(Path(point), after.split(" ")[0]), depth
     return best
 
 
