@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import (
-    CannotFix,
-    Finding,
-    Probes,
-    Put,
-    Safety,
-    fix,
-    lookalikes,
-    without_blanks,
-)
+from hermes_doctor.api import CannotFix, Finding, Probes, Put, Safety, fix
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Step
@@ -23,7 +14,7 @@ if TYPE_CHECKING:
 @fix(id="straighten-config", codes=["CFG-LOOKALIKE"], safety=Safety.CONFIRM)
 def straighten_config(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Replace lookalike spaces and quotes in config.yaml."""
-    from hermes_doctor.api import ReplaceFile, edit_config, reload
+    from hermes_doctor.api import ReplaceFile, edit_config, lookalikes, reload, without_blanks
 
     config = probes.config()
     if config is None or config.fault:
