@@ -70,8 +70,9 @@ def _offered() -> bool:
             continue
         for info in infos:
             try:
-                if ENTRY_POINTS.encode() in Path(info, "entry_points.txt").read_bytes():
-                    return True
+                with open(f"{info}/entry_points.txt", "rb", 0) as file:
+                    if ENTRY_POINTS.encode() in file.read():
+                        return True
             except OSError:
                 continue
     return False
