@@ -143,7 +143,7 @@ def blocks(file: OpenLog, start: int, size: int = BLOCK) -> Lines:
         if not data:
             break  # it was truncated while it was read
         position += len(data)
-        if len(data) == data.count(0):  # left behind by a power cut
+        if data[0] == 0 and len(data) == data.count(0):  # left behind by a power cut
             if carry:
                 yield begin, [_clean(carry)]
             carry = b""

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from hermes_doctor.lazy import pattern
 
+_DAY = 86_400
 _QUARTER = 900
 """Time zones differ by quarters of an hour."""
 _NEAR, _CLOSE = 120.0, 5.0
@@ -22,22 +23,29 @@ _OFFSETS = {60 * hours for hours in range(-12, 15)} | _ODD
 _BACK = 60.0
 """Seconds by which a line may be earlier than the one before it."""
 _DAY_ONE = datetime(1970, 1, 1)
-_SHAPE = pattern(rb"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:")
+_SHAPE = pattern(rb"\d{4}-\d\d-\d\d[ T]")
+_HOURS = {b"%02d:" % n: 3600 * n for n in range(24)}
+_MINUTES = {b"%02d:" % n: 60 * n for n in range(60)}
 _SECONDS = {b"%02d" % n: n for n in range(61)}
 
 
 def seconds(stamp: bytes) -> float | None:
     """Parse a time like `2026-11-15 00:35:09` as if it were UTC."""
-    minute, rest = _minute(stamp[:17]), _SECONDS.get(stamp[17:19])
-    return None if minute is None or rest is None else minute + rest
+    day = _day(stamp[:11])
+    if day is None:
+        return None
+    try:
+        return day + _HOURS[stamp[11:14]] + _MINUTES[stamp[14:17]] + _SECONDS[stamp[17:19]]
+    except KeyError:
+        return None
 
 
 @lru_cache(maxsize=1000)
-def _minute(text: bytes) -> float | None:
+def _day(text: bytes) -> float | None:
     if not _SHAPE.fullmatch(text):
         return None
     try:
-        shown = datetime.fromisoformat(text.decode() + "00")
+        shown = datetime.fromisoformat(text[:10].decode())
     except ValueError:
         return None
     return (shown - _DAY_ONE).total_seconds()
@@ -51,7 +59,8 @@ class LogClock:
         self._zone = zone
         self.offset = 0.0 if zone is UTC and offset is None else offset
         self._offsets: tuple[float, float] = (0.0, 0.0)
-        self._quarter: float | None = None
+        self._same: tuple[float, float] = (0.0, 0.0)
+        """The local times between which these offsets are right."""
         self._last: float | None = None
 
     def utc(self, local: float) -> float:
@@ -102,11 +111,25 @@ class LogClock:
         return any(abs(at - utc) < _NEAR for at in self._both(local))
 
     def _both(self, local: float) -> tuple[float, float]:
-        quarter = local // _QUARTER
-        if quarter != self._quarter:
-            self._quarter = quarter
-            self._offsets = self._offset(local, 0), self._offset(local, 1)
+        begin, end = self._same
+        if not begin <= local < end:
+            self._offsets, self._same = self._around(local)
         return local + self._offsets[0], local + self._offsets[1]
+
+    def _around(self, local: float) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Return both offsets, and the times between which they are the same: mostly a day.
+
+        Asking for each quarter of an hour takes 5 to 7 ms more where the zone is not UTC: lines
+        of a quiet bot are far apart.
+        """
+        day = local // _DAY * _DAY
+        ends = {self._offset(at, fold) for at in (day, day + _DAY) for fold in (0, 1)}
+        if len(ends) == 1:
+            offset = ends.pop()
+            return (offset, offset), (day, day + _DAY)
+        quarter = local // _QUARTER * _QUARTER
+        offsets = self._offset(local, 0), self._offset(local, 1)
+        return offsets, (quarter, quarter + _QUARTER)
 
     def _offset(self, local: float, fold: int) -> float:
         try:

@@ -66,6 +66,8 @@ def parse(
                     head = heads[key]
                 except KeyError:
                     head = _head(key, span, heads)
+            if held is None and (head is None or not head.wanted):
+                continue
             if head is not None and head.wanted and line[:20] != stamp:
                 shown = seconds(line[:19])
                 stamp = _NEVER if shown is None else line[:20]

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from hermes_doctor.logs import time_zones
+from hermes_doctor.logs.clock import LogClock
 from tests.helpers.log_lines import NOON, entries, line, write
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -160,3 +161,16 @@ def test_utc_is_known_without_the_tables(name: str) -> None:
 
     assert (found is UTC) == (name in ("UTC", "Etc/UTC"))
     assert at.replace(tzinfo=found).timestamp() == at.replace(tzinfo=ZoneInfo(name)).timestamp()
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "Asia/Beirut", "America/Havana", "Asia/Kolkata"])
+def test_every_hour_of_a_year(zone: str) -> None:
+    """A clock that goes on from day to day agrees with the time zone at every hour."""
+    read_by = LogClock(ZoneInfo(zone))
+    begin = datetime(2026, 1, 1)
+    for hour in range(365 * 24):
+        shown = begin + timedelta(hours=hour, minutes=7)
+        both = [shown.replace(tzinfo=ZoneInfo(zone), fold=fold).timestamp() for fold in (0, 1)]
+        local = shown.replace(tzinfo=UTC).timestamp()
+        assert read_by.latest(local) == max(both)
+        assert read_by.twice(local) is (both[0] != both[1])
