@@ -32,6 +32,7 @@ _LONGEST = 100
 
 _MOST = 1000
 """Characters of a line that are kept; fewer are shown."""
+_MOST_NEW = 100
 
 
 class LastWords(NamedTuple):
@@ -46,23 +47,32 @@ class Adapters:
 
     def __init__(self) -> None:
         self._said: dict[str, LastWords] = {}
+        self._new: list[LogEntry] = []
+        """Entries that were not looked at yet; most homes never need a reason."""
 
     def note(self, entry: LogEntry) -> None:
         """Keep an entry if it may be a reason why its platform does not work."""
-        if entry.level not in _SERIOUS or not entry.logger.startswith(_PREFIXES):
-            return
-        match = _LOGGER.match(entry.logger)
-        name = next(filter(None, match.groups()), "") if match else ""
-        if not name or name in _NOT_PLATFORMS or _OTHERS.match(entry.text):
-            return
-        own = _PREFIX.sub("", entry.text, count=1).partition(": ")[0]
-        if _REASON.search(own[:_LONGEST]):
-            self._said[name] = LastWords(entry, entry.text.split("\n")[0][:_MOST])
+        if is_adapter(entry.level, entry.logger):
+            self._new.append(entry)
+            if len(self._new) >= _MOST_NEW:
+                self._look()
 
     def reason(self, platform: str, at: float) -> LastWords | None:
         """Return what the adapter of a platform said shortly before then."""
+        self._look()
         said = self._said.get(platform.lower())
         return said if said and -5.0 <= at - said.entry.at <= _BEFORE else None
+
+    def _look(self) -> None:
+        for entry in self._new:
+            match = _LOGGER.match(entry.logger)
+            name = next(filter(None, match.groups()), "") if match else ""
+            if not name or name in _NOT_PLATFORMS or _OTHERS.match(entry.text):
+                continue
+            own = _PREFIX.sub("", entry.text, count=1).partition(": ")[0]
+            if _REASON.search(own[:_LONGEST]):
+                self._said[name] = LastWords(entry, entry.text.split("\n")[0][:_MOST])
+        self._new.clear()
 
 
 def is_adapter(level: str, logger: str) -> bool:

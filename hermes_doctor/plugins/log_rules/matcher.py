@@ -11,8 +11,8 @@ from hermes_doctor.plugins.log_rules.rule import LEVELS, LinePattern, Rule
 
 MOST = 4000
 """Characters of a message that are searched, so that a pattern cannot run forever on a long one."""
-MOST_KNOWN = 500
-"""Texts whose matches are remembered, for each logger."""
+MOST_KNOWN, MOST_SEARCHES = 500, 8
+"""Texts whose matches are remembered, for each logger and set of rules with open incidents."""
 _RANKS = {level: rank for rank, level in enumerate(LEVELS)}
 _FRAME = pattern(r' {1,8}File "([^"]{1,400})", line (\d+)')
 _OWN = pattern(
@@ -48,6 +48,34 @@ class _Candidate(NamedTuple):
     line: LinePattern
 
 
+class _Search:
+    """The lines to try while certain incidents are open, and what they matched."""
+
+    def __init__(self, tried: list[_Candidate]) -> None:
+        self.tried = tried
+        self.literals = [
+            (literal, number)
+            for number, one in enumerate(tried)
+            for literal in one.line.literals or ("",)
+        ]
+        self.known: dict[tuple[str, tuple[str, ...]], list[_Seen]] = {}
+        """Matches of texts seen before, because logs repeat themselves."""
+
+    def matches(self, text: str, more: tuple[str, ...]) -> list[_Seen]:
+        """Return which lines an entry matches."""
+        key = text, more
+        seen = self.known.get(key)
+        if seen is None:
+            whole = "\n".join((text, *more)) if more else text
+            likely = {number for literal, number in self.literals if literal in whole}
+            tried = [self.tried[number] for number in sorted(likely)]
+            seen = _matches(text, more, tried) if tried else []
+            if len(self.known) > MOST_KNOWN:
+                self.known.clear()
+            self.known[key] = seen
+        return seen
+
+
 class _Candidates:
     """The lines that entries of one kind, level and logger could match."""
 
@@ -56,20 +84,26 @@ class _Candidates:
         """The rules' own lines."""
         self.after = [one for one in found if one.role != MATCH]
         """Lines that follow them or clear them."""
-        self.asked: list[_Candidate] = self.first
-        self.known: dict[tuple[str, tuple[str, ...]], list[_Seen]] = {}
-        """Matches of texts seen before, because logs repeat themselves."""
-        self.turn = 0
+        self._ids = {one.rule.id for one in self.after}
+        self._searches: dict[frozenset[str], _Search] = {}
+        """By the rules with open incidents, because the same ones open and close all day."""
+        self._search = self._made(frozenset())
+        self._turn = 0
 
-    def of(self, open_incidents: Mapping[str, int], turn: int) -> list[_Candidate]:
+    def search(self, open_incidents: Mapping[str, int], turn: int) -> _Search:
         """Return the lines to try; followers and clearing lines only for open incidents."""
-        if turn != self.turn and self.after:
-            asked = self.first + [one for one in self.after if one.rule.id in open_incidents]
-            if len(asked) != len(self.asked) or asked != self.asked:
-                self.asked = asked
-                self.known.clear()
-        self.turn = turn
-        return self.asked
+        if turn != self._turn and self.after:
+            ids = frozenset(self._ids & open_incidents.keys())
+            self._search = self._searches.get(ids) or self._made(ids)
+        self._turn = turn
+        return self._search
+
+    def _made(self, ids: frozenset[str]) -> _Search:
+        if len(self._searches) >= MOST_SEARCHES:
+            self._searches.clear()
+        tried = self.first + [one for one in self.after if one.rule.id in ids]
+        self._searches[ids] = made = _Search(tried)
+        return made
 
 
 class Matcher:
@@ -142,29 +176,16 @@ class Matcher:
         most lines of a log would clear something that never happened.
         """
         candidates = self.candidates(entry.kind, entry.level, entry.logger)
-        asked = candidates.of(self.begun, self.turn)
-        if not asked:
+        search = candidates.search(self.begun, self.turn)
+        if not search.tried:
             return []
-        key = entry.text, entry.more
-        seen = candidates.known.get(key)
-        if seen is None:
-            seen = _matches(*key, asked)
-            if len(candidates.known) > MOST_KNOWN:
-                candidates.known.clear()
-            candidates.known[key] = seen
+        seen = search.matches(entry.text, entry.more)
         return [Match(rule, role, entry, fields, quote) for rule, role, fields, quote in seen]
 
 
 def _matches(text: str, more: tuple[str, ...], candidates: list[_Candidate]) -> list[_Seen]:
     found = []
-    whole = "\n".join((text, *more)) if more else text
     for rule, role, line in candidates:
-        place = whole if line.traceback or line.exception else text
-        for literal in line.literals or ("",):
-            if literal in place:
-                break
-        else:
-            continue
         if match := _first(line, _searched(line, text, more)):
             fields = {name: value for name, value in match.groupdict().items() if value}
             if "reason" in fields:
