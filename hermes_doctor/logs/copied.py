@@ -69,7 +69,7 @@ def _is_ahead(end: _End) -> bool:
     return clock.LogClock(None).latest(end.last) > end.written + 2 * _AT_ONCE
 
 
-def latest_time(home: Home, zone: tzinfo | None) -> float:
+def latest_time(home: Home, zone: tzinfo | None, copied: bool) -> float:
     """Return the time from which on no line can be right: after now, if the logs end before now.
 
     If they end in the future, their time zone is unknown, and every line counts.
@@ -78,7 +78,7 @@ def latest_time(home: Home, zone: tzinfo | None) -> float:
     end = next(_ends(home / "logs"), None)
     if end is None:
         return float("inf")
-    written = None if is_copied(home) else end.written
+    written = None if copied else end.written
     at = clock.of_file(end.last, written, zone, None).latest(end.last)
     return latest if at <= latest else float("inf")
 

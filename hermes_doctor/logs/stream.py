@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.home import Home
-from hermes_doctor.logs import hermes, rotated, s6, small_files, undated
+from hermes_doctor.logs import hermes, rotated, small_files
 from hermes_doctor.logs.copied import is_copied, latest_time
 from hermes_doctor.logs.duplicates import without_duplicates
 from hermes_doctor.logs.entry import LogEntry, Unread
@@ -64,7 +64,12 @@ class LogStream:
     """One pass over all log sources, which can be iterated once."""
 
     def __init__(
-        self, home: Home, span: LogWindow, max_bytes: int | None, zone: tzinfo | None
+        self,
+        home: Home,
+        span: LogWindow,
+        max_bytes: int | None,
+        zone: tzinfo | None,
+        copied: bool,
     ) -> None:
         self.unread: list[Unread] = []
         """What could not be read; complete when the iteration has ended."""
@@ -75,7 +80,7 @@ class LogStream:
         self._span = span
         self._max_bytes = max_bytes
         self._zone = zone
-        self._copied = is_copied(home)
+        self._copied = copied
         self._places = SourceFiles()
         self._streams: list[Iterator[LogEntry]] = []
         self._merged: Iterator[LogEntry] | None = None
@@ -137,6 +142,8 @@ class LogStream:
 
     def add_undated(self, path: Path) -> None:
         """Add output that was recorded without times."""
+        from hermes_doctor.logs import undated
+
         name = self._home.name_of(path)
         note = self._places.file_recorder({name: path})
         self.add(undated.entries(path, name, self._span, self._report_unread, note))
@@ -164,14 +171,16 @@ def read(
     that of the gateway's process, if one runs (`logs.time_zones`). `units` are the units whose
     supervisor is asked for their output, with one command each.
     """
-    span = LogWindow(since, latest_time(home, zone) if until is None else until, wanted)
-    reading = LogStream(home, span, max_bytes, zone)
+    copied = is_copied(home)
+    span = LogWindow(since, latest_time(home, zone, copied) if until is None else until, wanted)
+    reading = LogStream(home, span, max_bytes, zone, copied)
     folder = home / "logs"
     try:
         present = list_folder(folder)
     except CouldNotLook as why:
         reading.unread.append(Unread("logs", str(why)))
-        present = [*_LOGS, COMPLETE_LOG]  # its files may be readable even if it cannot be listed
+        # its files may be readable even if it cannot be listed
+        present = [*_LOGS, COMPLETE_LOG, *_UNDATED]
     logs = [
         rotated.names(name, present)
         for name in (*_LOGS, COMPLETE_LOG)
@@ -183,7 +192,8 @@ def read(
         reading.add_series((home / name).parent, [Path(name).name], form)
     reading.set_since(since)
     for name in _UNDATED:
-        reading.add_undated(folder / name)
+        if name in present:
+            reading.add_undated(folder / name)
     for slot in _slots(home, present, reading.unread):
         _add_slot(reading, slot)
     for unit in units:
@@ -214,6 +224,8 @@ def _slots(home: Home, present: Sequence[str], unread: list[Unread]) -> list[Pat
 
 
 def _add_slot(reading: LogStream, folder: Path) -> None:
+    from hermes_doctor.logs import s6
+
     try:
         reading.add_series(folder, rotated.archives(list_folder(folder)), s6.FORMAT)
     except CouldNotLook as why:
