@@ -85,7 +85,7 @@ def compile_rules(rule_set: RuleSet) -> str:
     from hermes_doctor.plugins.log_rules import rule
 
     def items(found: list[list[Any]]) -> str:
-        return "[\n" + ",\n".join(json.dumps(one, ensure_ascii=False) for one in found) + "\n]"
+        return "[\n" + ",\n".join(map(json.dumps, found)) + "\n]"
 
     rules = items([rule.pack(one) for one in rule_set.rules])
     causes = items([rule.pack(one) for one in rule_set.causes])
