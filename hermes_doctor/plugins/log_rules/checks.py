@@ -35,7 +35,7 @@ def _look(probes: Probes, folder: Folder) -> Iterator[Finding | CouldNotLook | P
     from hermes_doctor.plugins.log_rules.ask_logs import ask
 
     asked = ask(probes, folder.rule_set.rules)
-    if asked.incidents:
+    if any(one.cleared_at is None for one in asked.incidents):
         from hermes_doctor.plugins.log_rules.findings import findings
 
         yield from findings(asked.incidents, asked.where)
