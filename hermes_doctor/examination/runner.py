@@ -130,11 +130,15 @@ def report(
 
 
 def _unchecked(checks: Sequence[Check], results: Sequence[CheckResult]) -> set[str]:
-    """The codes of the checks of databases that have no answer."""
+    """The codes of those checks of databases that have no answer, or only a part of it."""
     unknown = {
         one.id
         for one in results
-        if one.group == "databases" and one.status in (Status.UNKNOWN, Status.CRASHED)
+        if one.group == "databases"
+        and (
+            one.status in (Status.UNKNOWN, Status.CRASHED)
+            or (one.status is Status.PROBLEM and one.reason)  # why a part could not be checked
+        )
     }
     return {code for check in checks if check.id in unknown for code in check.codes}
 

@@ -97,7 +97,7 @@ def describe(
 ) -> tuple[PartState, ...]:
     """The state of each part, from what was observed and from the problems that were found.
 
-    `unchecked` has the codes that could not be checked.
+    `unchecked` has the codes about databases that could not be checked.
     """
     problems = _Problems(findings, effects, unchecked)
     parts: tuple[tuple[str, Callable[[], Iterable[Part]]], ...] = (
