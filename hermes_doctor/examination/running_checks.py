@@ -29,12 +29,12 @@ from hermes_doctor.system.watched import WatchedThread
 AT_ONCE = 8
 """How many checks run at once while they only wait."""
 FEW = 1
-"""How many checks run at once while checks keep finishing: more would only compete for the GIL."""
+"""How many checks run at once while they compute: more would only compete for the GIL."""
 STALL_SECONDS = 0.05
-"""Seconds without a finished check after which one more is started, if the running ones wait.
+"""Seconds after which one more check is started, if the running ones mostly waited meanwhile.
 
-Starting one while another computes would cost a `check` on a used home 6 ms more CPU. Looking every
-10 ms would cost 17 ms more, and the `check` would take as long.
+Starting one while another computes would cost a `check` on a used home 6 ms more CPU. Waking up
+every 10 ms to see whether they wait would cost 17 ms more.
 """
 CUT_OFF = "the time for all checks was used up while it ran"
 NOT_STARTED = "the time for all checks was used up before it ran"
@@ -210,18 +210,17 @@ class Run:
     def watch(self) -> None:
         """Wait a moment; then give up what takes too long, and start a worker if all wait."""
         pause = STALL_SECONDS if self._room < AT_ONCE else time_limits.SLICE
-        patience, used, before = time_limits.stretch(pause), time.process_time(), len(self._answers)
-        if self._idle.wait(patience):
+        used = time.process_time()
+        if self._idle.wait(time_limits.stretch(pause)):
             return
         with self._lock:
-            finished = len(self._answers) > before
             self._give_up()
-            if finished:
+            if time.process_time() - used > pause / 2:  # they compute
                 self._room = max(FEW, self._room - 1)
-            elif time.process_time() - used < patience / 2:  # they wait, and do not compute
-                self._room = min(AT_ONCE, self._room + 1)
-                if self._waiting and len(self._workers) < self._room and not self._is_over():
-                    self._start_worker()
+                return
+            self._room = min(AT_ONCE, self._room + 1)
+            if self._waiting and len(self._workers) < self._room and not self._is_over():
+                self._start_worker()
 
     def tell(self, progress: Callable[[str], None] | None) -> None:
         """Report the checks that have ended."""

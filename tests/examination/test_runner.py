@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -14,7 +15,7 @@ from hermes_doctor.examination import running_checks
 from hermes_doctor.examination.runner import examine, report
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import EMPTY
-from hermes_doctor.model import CouldNotLook, Finding, Severity, Skip, Status
+from hermes_doctor.model import CouldNotLook, Effect, Finding, Mark, Severity, Skip, Status
 from hermes_doctor.plugins.log_rules.rule import Cause
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.system import time_limits
@@ -509,3 +510,58 @@ def test_nothing_selected(home: Path) -> None:
 
     assert done.code == 2
     assert "leave no check to run" in done.err
+
+
+@pytest.mark.parametrize(
+    ("group", "answers", "expected"),
+    [
+        ("databases", [CouldNotLook("no")], Mark.UNKNOWN),
+        ("databases", [found("B")], Mark.GOOD),
+        ("databases", [found("B"), CouldNotLook("no")], Mark.UNKNOWN),
+        ("databases", [found("A"), CouldNotLook("no")], Mark.BAD),
+        ("databases", ["not a finding"], Mark.UNKNOWN),
+        ("databases", [], Mark.GOOD),
+        ("tests", [CouldNotLook("no")], Mark.GOOD),
+    ],
+)
+def test_the_mark_of_the_data(
+    probes: Probes, group: str, answers: list[Finding | CouldNotLook], expected: Mark
+) -> None:
+    """Data has no tick if a check of its databases has no answer, or only a part of it."""
+
+    def look(_: Probes) -> Iterator[Finding | CouldNotLook]:
+        """Is it so?"""
+        yield from answers
+
+    class Loaded:
+        checks = (check(id="one", group=group, codes=("A", "B"))(look),)
+        causes: tuple[()] = ()
+        fixes: tuple[()] = ()
+        broken: tuple[()] = ()
+        effects = MappingProxyType({"A": Effect("data", "a database is damaged")})
+
+    made = report(probes, Loaded(), Loaded.checks)  # type: ignore[arg-type]
+
+    [parts] = [state.parts for state in made.states if state.name == "data"]
+    assert parts[0].mark is expected
+
+
+def test_checks_that_wait_run_side_by_side(probes: Probes) -> None:
+    """Also if one of them ends in each moment in which the others are looked at."""
+    at_once, most, enough = 0, 0, 4
+    lock = threading.Lock()
+
+    def wait(_: Probes) -> Iterator[Finding]:
+        nonlocal at_once, most
+        with lock:
+            at_once += 1
+            most = max(most, at_once)
+        if most < enough:
+            time.sleep(0.03)
+        with lock:
+            at_once -= 1
+        yield from ()
+
+    examine(probes, [ask(wait, f"c{n}") for n in range(600)])
+
+    assert most >= enough
