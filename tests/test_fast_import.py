@@ -63,6 +63,8 @@ def test_from_its_bytecode(folder: Path) -> None:
     assert (one.__file__, one.__package__) == (str(path), NAME)
     assert (many.__file__, many.__package__) == (str(inside), f"{NAME}.many")
     assert list(many.__path__) == [str(folder / "many")]
+    for module in (one, many):
+        assert module.__cached__ == importlib.util.cache_from_source(str(module.__file__))
 
 
 @pytest.mark.parametrize("how", ["none", "older", "longer", "other", "torn", "hashed"])

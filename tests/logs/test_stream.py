@@ -12,6 +12,7 @@ import pytest
 from hermes_doctor.home import Home
 from hermes_doctor.logs import line_numbers, stream as module
 from hermes_doctor.logs.entry import LogEntry
+from hermes_doctor.model import CouldNotLook
 from tests.helpers import support
 from tests.helpers.log_lines import NOON, entries, line, reading, texts, unread, write
 
@@ -214,6 +215,21 @@ def test_closed_to_us(home: Path, what: str) -> None:
         (home / what).chmod(0o700)
     assert gaps[0].source == what
     assert "permission denied" in gaps[0].why
+
+
+def test_a_folder_that_cannot_be_listed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its files are read under their usual names, also those without times."""
+    write(home / "logs" / "gateway.log", [line(NOON - 1, "one")], NOON)
+    write(home / "logs" / "gateway.error.log", ["ERROR: two"], NOON)
+
+    def refuse(_: Path) -> list[str]:
+        raise CouldNotLook("permission denied")
+
+    monkeypatch.setattr(module, "list_folder", refuse)
+    found = reading(home)
+
+    assert [one.text for one in found] == ["one", "ERROR: two"]
+    assert [one.source for one in found.unread] == ["logs"]
 
 
 def test_broken_disk(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,7 @@ _LONGEST = 100
 _MOST = 1000
 """Characters of a line that are kept; fewer are shown."""
 _MOST_NEW = 100
+"""Entries that may wait until they are judged."""
 
 
 class LastWords(NamedTuple):
@@ -48,22 +49,23 @@ class Adapters:
     def __init__(self) -> None:
         self._said: dict[str, LastWords] = {}
         self._new: list[LogEntry] = []
-        """Entries that were not looked at yet; most homes never need a reason."""
+        """Entries that were not judged yet, because most homes never need a reason."""
 
     def note(self, entry: LogEntry) -> None:
-        """Keep an entry if it may be a reason why its platform does not work."""
+        """Take an entry of an adapter, which may say why its platform does not work."""
         if is_adapter(entry.level, entry.logger):
             self._new.append(entry)
             if len(self._new) >= _MOST_NEW:
-                self._look()
+                self._judge()
 
     def reason(self, platform: str, at: float) -> LastWords | None:
         """Return what the adapter of a platform said shortly before then."""
-        self._look()
+        self._judge()
         said = self._said.get(platform.lower())
         return said if said and -5.0 <= at - said.entry.at <= _BEFORE else None
 
-    def _look(self) -> None:
+    def _judge(self) -> None:
+        """Keep the last entry of each platform that says why it does not work."""
         for entry in self._new:
             match = _LOGGER.match(entry.logger)
             name = next(filter(None, match.groups()), "") if match else ""

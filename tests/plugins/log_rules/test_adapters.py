@@ -69,3 +69,15 @@ def test_a_long_reason() -> None:
         [finding] = findings(ledger.incidents(), lambda entry: "log")
         assert "the secret is wrong" in finding.evidence[0].what
     assert finding.evidence[0].what.endswith((" and…", " again…"))
+
+
+def test_many_entries_before_a_reason_is_needed() -> None:
+    """The last reason is found among hundreds of entries, in whatever order they came."""
+    adapters = Adapters()
+    for n in range(250):
+        text = f"[QQBot:1] QQ startup failed: reason {n}" if n < 240 else "[QQBot:1] nothing"
+        adapters.note(said(NOW - 250 + n, text, "ERROR", "gateway.platforms.qqbot.adapter"))
+
+    last = adapters.reason("qqbot", NOW)
+
+    assert last is not None and last.entry.text.endswith("reason 239")
