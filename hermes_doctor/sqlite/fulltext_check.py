@@ -8,7 +8,7 @@ rows that are not in the index.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from hermes_doctor.lazy import pattern
 from hermes_doctor.model import CouldNotLook
@@ -119,6 +119,8 @@ def _structure(
         segments = segments_of(bytes.fromhex(answer.rows[0][0]))
     except (CouldNotLook, ValueError):
         return FulltextFlaw(table, "its structure record is damaged", "writes")
+    if not whole and _have_ends(reader, table, segments, seconds):
+        return None
     for number, first, last in segments:
         if missing := _pages(reader, data, (number, first, last), seconds, whole):
             noun = "page of its index is" if missing == 1 else "pages of its index are"
@@ -126,6 +128,29 @@ def _structure(
         if flaw := _terms(reader, table, (number, first, last), seconds, whole):
             return flaw
     return None
+
+
+def _have_ends(
+    reader: Reader, table: str, segments: list[tuple[int, int, int]], seconds: float | None
+) -> bool:
+    """Whether all segments have their first and last page, and entries in the index of terms.
+
+    Only if not, each segment is checked by itself: a used search index has dozens of them.
+    """
+    data, index = quote_name(f"{table}_data"), quote_name(f"{table}_idx")
+    numbers = {number for number, _, _ in segments}
+    ends = {(number << 37) + page for number, first, last in segments for page in (first, last)}
+    pages = reader.ask(f"SELECT count(*) FROM {data} WHERE id IN ({_joined(ends)})", seconds)
+    if pages.error or pages.rows != [[len(ends)]]:
+        return False
+    terms = reader.ask(
+        f"SELECT count(DISTINCT segid) FROM {index} WHERE segid IN ({_joined(numbers)})", seconds
+    )
+    return not terms.error and terms.rows == [[len(numbers)]]
+
+
+def _joined(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(numbers)))
 
 
 def _pages(

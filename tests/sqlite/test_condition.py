@@ -313,6 +313,41 @@ def test_structure_records(tmp_path: Path) -> None:
                 assert count == last - first + 1
 
 
+@pytest.mark.parametrize(
+    ("harm", "flaw"),
+    [
+        ("", None),
+        (
+            "DELETE FROM s_data WHERE id = (SELECT max(id) FROM s_data)",
+            "1 page of its index is gone",
+        ),
+        ("DELETE FROM s_data WHERE id = {first}", "1 page of its index is gone"),
+        ("DELETE FROM s_idx WHERE segid = {segment}", "its index of terms has lost entries"),
+        ("DROP TABLE s_idx", "its index of terms has lost entries"),
+    ],
+)
+def test_the_ends_of_many_segments(tmp_path: Path, harm: str, flaw: str | None) -> None:
+    """A look at the ends of all segments finds the same as a look at each of them."""
+    path = tmp_path / "many.db"
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("CREATE VIRTUAL TABLE s USING fts5(content)")
+        db.execute("INSERT INTO s(s, rank) VALUES ('automerge', 0)")
+        for n in range(12):
+            db.execute("INSERT INTO s VALUES (?)", (" ".join(f"w{n}x{m}" for m in range(900)),))
+        (record,) = db.execute("SELECT block FROM s_data WHERE id = 10").fetchone()
+        segments = fulltext_check.segments_of(record)
+        assert len(segments) > 5
+        number, first, _ = segments[3]
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute(harm.format(segment=number, first=(number << 37) + first))
+    with contextlib.closing(InMemory(path.read_bytes())) as reader:
+        found = fulltext_check._structure(reader, "s", None, whole=False)
+        sound = fulltext_check._have_ends(reader, "s", segments, None)
+
+    assert (found and found.what) == flaw
+    assert sound == (flaw is None)
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_hostile_structure_records(seed: int) -> None:
     """Any bytes are segments or none, at once."""
