@@ -138,17 +138,19 @@ def _diverted(home: Home, first: datetime | None, names: Sequence[str]) -> list[
         raise too_many(folder, MOST_SESSIONS)
     recent = datetime.now(UTC) - RECENT
     since = min(first, recent) if first else recent
-    found: list[tuple[datetime, str]] = []
+    found: list[tuple[int, str]] = []
     transcripts = (name for name in reversed(names) if name.endswith(".jsonl"))
-    oldest = since.timestamp()
+    place, oldest = str(folder), since.timestamp()
     for name in itertools.islice(transcripts, MOST_NAMES):
         try:
-            seen = os.lstat(f"{folder}/{name}")  # a snapshot of each would take 15 ms more
+            seen = os.lstat(f"{place}/{name}")  # a snapshot of each would take 15 ms more
         except OSError:
             continue
         if seen.st_mtime >= oldest and stat.S_ISREG(seen.st_mode) and seen.st_size:
-            found.append((moment(seen.st_mtime_ns), name))
-    newest = [KeptFile(folder / name, at, by_hand=True) for at, name in sorted(found)[-MOST:]]
+            found.append((seen.st_mtime_ns, name))
+    newest = [
+        KeptFile(folder / name, moment(at), by_hand=True) for at, name in sorted(found)[-MOST:]
+    ]
     return [one for one in newest if (first and one.at >= first) or _has_messages(one.path)]
 
 
