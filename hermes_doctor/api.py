@@ -277,7 +277,7 @@ def _places() -> dict[str, tuple[str, str]]:
     if not _found:
         with open(__file__, encoding="utf-8") as file:
             found = dict(_imports_for_type_checking(file))
-        _found.update(found)  # all at once, because another thread may ask meanwhile
+        _found.update(found)  # in one step: another thread must not see a half-filled table
     return _found
 
 

@@ -130,7 +130,7 @@ def report(
 
 
 def _unchecked(checks: Sequence[Check], results: Sequence[CheckResult]) -> set[str]:
-    """The codes of those checks of databases that have no answer, or only a part of it."""
+    """The codes of the database checks that could not look, or could look at a part only."""
     unknown = {
         one.id
         for one in results

@@ -31,7 +31,7 @@ AT_ONCE = 8
 FEW = 1
 """How many checks run at once while they compute: more would only compete for the GIL."""
 STALL_SECONDS = 0.05
-"""Seconds after which one more check is started, if the running ones mostly waited meanwhile.
+"""Seconds between two looks at the running checks; if they mostly waited, one more is started.
 
 Starting one while another computes would cost a `check` on a used home 6 ms more CPU. Waking up
 every 10 ms to see whether they wait would cost 17 ms more.

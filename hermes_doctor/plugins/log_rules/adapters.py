@@ -33,7 +33,7 @@ _LONGEST = 100
 _MOST = 1000
 """Characters of a line that are kept; fewer are shown."""
 _MOST_NEW = 100
-"""Entries that may wait until they are judged."""
+"""The number of entries after which they are judged, needed or not, so that few are kept."""
 
 
 class LastWords(NamedTuple):

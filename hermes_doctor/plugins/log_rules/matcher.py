@@ -14,7 +14,7 @@ MOST = 4000
 MOST_KNOWN = 500
 """Texts whose matches are remembered, for each logger and set of rules with open incidents."""
 MOST_SEARCHES = 8
-"""Sets of rules with open incidents for which something is remembered, for each logger."""
+"""For each logger, how many sets of rules with open incidents have remembered matches."""
 _RANKS = {level: rank for rank, level in enumerate(LEVELS)}
 _FRAME = pattern(r' {1,8}File "([^"]{1,400})", line (\d+)')
 _OWN = pattern(
@@ -68,7 +68,7 @@ class _Search:
         key = text, more
         seen = self.known.get(key)
         if seen is None:
-            # Every match contains a literal, but not every line of the entry is searched for one.
+            # A pattern is tried if one of its literals occurs anywhere in the entry.
             whole = "\n".join((text, *more)) if more else text
             likely = {number for literal, number in self.literals if literal in whole}
             tried = [self.tried[number] for number in sorted(likely)]
