@@ -227,7 +227,7 @@ class Mark(enum.StrEnum):
     BAD = "bad"
     LIMITED = "limited"
     NONE = "none"
-    """Not running, not set up, or only a remark."""
+    """Not running, not set up, not checked, or only a remark."""
     UNKNOWN = "unknown"
 
 

@@ -120,7 +120,14 @@ def report(
         page_options=page_options,
         gateways=_gateways(probes),
         ladder=rungs,
-        states=states.describe(probes, rungs, heard, plugins.effects, _unchecked(checks, results)),
+        states=states.describe(
+            probes,
+            rungs,
+            heard,
+            plugins.effects,
+            unchecked=_unchecked(checks, results),
+            left_out=_left_out(plugins.checks, checks),
+        ),
         turned_down=tuple(one for one in heard if is_turned_down(one, severities)),
         effects=plugins.effects,
         complete=len(checks) == len(plugins.checks),
@@ -141,6 +148,12 @@ def _unchecked(checks: Sequence[Check], results: Sequence[CheckResult]) -> set[s
         )
     }
     return {code for check in checks if check.id in unknown for code in check.codes}
+
+
+def _left_out(every: Sequence[Check], run: Sequence[Check]) -> set[str]:
+    """The codes of the checks that did not run, because the operator left them out."""
+    known = {check.id for check in run}
+    return {code for check in every if check.id not in known for code in check.codes}
 
 
 def with_severities(

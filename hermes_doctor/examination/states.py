@@ -49,12 +49,9 @@ DISK = 2.0
 class _Problems:
     """The findings of a home, with their effects on the parts of the bot."""
 
-    def __init__(
-        self, findings: Sequence[Finding], effects: Mapping[str, Effect], unchecked: Set[str]
-    ) -> None:
+    def __init__(self, findings: Sequence[Finding], effects: Mapping[str, Effect]) -> None:
         self.findings = findings
         self.effects = effects
-        self.unchecked = unchecked
 
     def of(self, *parts: str, platform: str = "") -> Finding | None:
         """The worst problem of these parts of the bot, and of that platform if one is named."""
@@ -73,11 +70,9 @@ class _Problems:
         """The finding that no gateway is running."""
         return next((one for one in self.findings if self._part(one) == DOWN), None)
 
-    def may_be_missed(self, part: str) -> bool:
-        """Whether a check for problems of this part has no answer."""
-        return any(
-            code in self.effects and self.effects[code].part == part for code in self.unchecked
-        )
+    def any_of(self, part: str, codes: Set[str]) -> bool:
+        """Whether some of these codes stand for problems of this part."""
+        return any(code in self.effects and self.effects[code].part == part for code in codes)
 
     def words(self, finding: Finding) -> str:
         """How the part is broken, in a few words."""
@@ -94,17 +89,19 @@ def describe(
     findings: Sequence[Finding],
     effects: Mapping[str, Effect],
     unchecked: Set[str] = frozenset(),
+    left_out: Set[str] = frozenset(),
 ) -> tuple[PartState, ...]:
     """The state of each part, from what was observed and from the problems that were found.
 
-    `unchecked` has the codes about databases that could not be checked.
+    `unchecked` has the codes of database checks that could not look, and `left_out` the codes of
+    checks that the operator left out.
     """
-    problems = _Problems(findings, effects, unchecked)
+    problems = _Problems(findings, effects)
     parts: tuple[tuple[str, Callable[[], Iterable[Part]]], ...] = (
         (GATEWAY, lambda: _gateway(probes, ladder, problems)),
         ("platforms", lambda: _platforms(probes, ladder, problems)),
         (MODEL, lambda: _model(probes, problems)),
-        (DATA, lambda: _data(probes, problems)),
+        (DATA, lambda: _data(probes, problems, unchecked, left_out)),
     )
     return tuple(PartState(name, _observed(look)) for name, look in parts)
 
@@ -226,7 +223,9 @@ def _model(probes: Probes, problems: _Problems) -> Iterable[Part]:
     yield Part(Mark.GOOD, name + rest)
 
 
-def _data(probes: Probes, problems: _Problems) -> Iterable[Part]:
+def _data(
+    probes: Probes, problems: _Problems, unchecked: Set[str], left_out: Set[str]
+) -> Iterable[Part]:
     problem = problems.of(DATA)
     try:
         said = [limited("size of the history", DISK, lambda: _history(probes, bool(problem)))]
@@ -249,11 +248,11 @@ def _data(probes: Probes, problems: _Problems) -> Iterable[Part]:
         mark = Mark.BAD if _silences(problem) else Mark.LIMITED
         yield Part(mark, problems.words(problem))
         yield Part(Mark.NONE, shown)
-    elif problems.may_be_missed(DATA):
+    elif problems.any_of(DATA, unchecked):
         yield Part(Mark.UNKNOWN, "could not check all of it")
         yield Part(Mark.NONE, shown)
     else:
-        yield Part(Mark.GOOD, shown)
+        yield Part(Mark.NONE if problems.any_of(DATA, left_out) else Mark.GOOD, shown)
 
 
 def _history(probes: Probes, broken: bool) -> str:

@@ -546,6 +546,25 @@ def test_the_mark_of_the_data(
     assert parts[0].mark is expected
 
 
+@pytest.mark.parametrize(
+    ("selection", "mark"),
+    [
+        (["--only", "config-yaml"], "·"),
+        (["--skip", "database-header"], "·"),
+        (["--only", "databases"], "·"),
+        (["--skip", "disk-space"], "·"),
+        (["--skip", "config-yaml"], "✓"),
+    ],
+)
+def test_the_mark_of_the_data_without_its_checks(
+    home: Path, selection: list[str], mark: str
+) -> None:
+    """Data has no tick if the operator left out a check of it."""
+    done = support.doctor("check", "--home", home, *selection)
+
+    assert f"  data       {mark} history " in done.out
+
+
 def test_checks_that_wait_run_side_by_side(probes: Probes) -> None:
     """Also if one of them ends in each moment in which the others are looked at."""
     at_once, most, enough = 0, 0, 4

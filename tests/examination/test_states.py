@@ -212,3 +212,14 @@ def test_data_that_could_not_be_checked(
     assert [part.mark for part in data] == expected
     assert data[-1].text == "no history yet, no full backup"
     assert len(data) == 1 or data[0].text == "could not check all of it"
+
+
+@pytest.mark.parametrize(
+    ("left_out", "mark"), [({"BROKEN-DB"}, Mark.NONE), ({"NO-CREDIT", "UNHEARD-OF"}, Mark.GOOD)]
+)
+def test_data_that_was_not_checked(home: Path, left_out: set[str], mark: Mark) -> None:
+    """It has no tick if the operator left out a check of it."""
+    found = states.describe(Probes(Home(home)), DOWN, [], EFFECTS, left_out=left_out)
+    [data] = [state.parts for state in found if state.name == "data"]
+
+    assert [(part.mark, part.text) for part in data] == [(mark, "no history yet, no full backup")]
