@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 import time
@@ -120,6 +121,10 @@ def _other(error: Exception) -> int:
         return _say(said + ("" if said.endswith((".", "?")) else ".") + hint, 2)
     if isinstance(error, OSError) and _state["changed"]:
         return _say_unreported(error)
+    if isinstance(error, OSError) and error.errno and not error.filename:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        said = "Could not write the output or a file" if full else "The system reported an error"
+        return _say(f"{said}: {_reason(error)}.", 2)
     if isinstance(error, OSError):
         name = f": {error.filename}" if error.filename else ""
         return _say(f"{_reason(error)}{name}", 2)

@@ -746,14 +746,22 @@ def test_hints_repeat_codes_and_vault(sick: Path, tmp_path: Path) -> None:
     assert f"backup create --home {sick} --vault {tmp_path / 'other'}" in listed
 
 
-def test_a_full_disk_for_the_output_is_said(home: Path) -> None:
-    """`check --json > /dev/full` must not look like a success without an answer."""
-    words = [sys.executable, "-P", "-c", COMMAND, "check", "--json", "--home", str(home)]
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_full_disk_for_the_output_is_said(home: Path, form: str, unbuffered: str) -> None:
+    """`check > /dev/full` must not look like a success without an answer."""
+    words = [sys.executable, "-P", "-c", COMMAND, "check", "--format", form, "--home", str(home)]
+    environ = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
     with open("/dev/full", "w") as full:
-        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        done = subprocess.run(
+            words, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, env=environ
+        )
 
     assert done.returncode == 2
-    assert "No space left on device" in done.stderr.splitlines()[0]
+    [line] = done.stderr.splitlines()
+    assert re.fullmatch(
+        r"hermes-doctor: Could not write the output(?: or a file)?: No space left on device\.", line
+    )
 
 
 ENCODINGS: list[dict[str, str]] = [

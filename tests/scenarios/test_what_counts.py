@@ -183,7 +183,16 @@ def test_words_of_our_own(capsys: pytest.CaptureFixture[str]) -> None:
     def system() -> None:
         raise OSError(errno.ENOSPC, "x", "file")
 
-    assert (exit_code_of(own), exit_code_of(system)) == (2, 2)
-    said = capsys.readouterr().err
-    assert "hermes-doctor: this installation lacks its checks/" in said
-    assert "No space left on device: file" in said
+    def full() -> None:
+        raise OSError(errno.ENOSPC, "x")
+
+    def signal() -> None:
+        raise OSError(errno.EPERM, "x")
+
+    assert [exit_code_of(run) for run in (own, system, full, signal)] == [2, 2, 2, 2]
+    assert capsys.readouterr().err.splitlines() == [
+        "hermes-doctor: this installation lacks its checks/",
+        "hermes-doctor: No space left on device: file",
+        "hermes-doctor: Could not write the output or a file: No space left on device.",
+        "hermes-doctor: The system reported an error: Operation not permitted.",
+    ]
