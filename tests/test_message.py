@@ -149,6 +149,7 @@ def test_a_duration_has_two_units_at_most(seconds: float, said: str) -> None:
     assert duration(seconds) == said
 
 
+@pytest.mark.usefixtures("utc")
 def test_times_are_local_and_short() -> None:
     """The date is left out today, the year in the last months."""
     now = datetime(2026, 11, 16, 5, 55).astimezone()

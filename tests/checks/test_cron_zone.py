@@ -108,6 +108,7 @@ def test_clock_of_the_machine(
         "hermes_doctor.probes.cron.os.path.exists",
         lambda path: not target.startswith("/nowhere") if path == target else exists(path),
     )
+    monkeypatch.setattr("hermes_doctor.processes.process_stat.environment", lambda _: {})
     running(monkeypatch, running_for)
     daily(home)
 

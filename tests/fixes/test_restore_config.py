@@ -39,6 +39,7 @@ def test_cures_and_undoes(home: Path, data: bytes) -> None:
     assert support.contents(home) == sick
 
 
+@pytest.mark.usefixtures("utc")
 def test_plan_shows_a_masked_difference(home: Path) -> None:
     """The plan shows what would change, hides values, asks first, and writes nothing."""
     sicken(home, SICK + b"api_key: canary-secret\n")

@@ -42,6 +42,7 @@ def test_torn(home: Path) -> None:
     cured.undo()
 
 
+@pytest.mark.usefixtures("utc")
 def test_copy(home: Path) -> None:
     """Where nothing of the file can be had, the newest sound copy of a snapshot is."""
     older = support.put(home / SNAPSHOT / JOBS, store_files.text(JOBS))

@@ -227,6 +227,15 @@ def spawned(*args: str | Path, env: dict[str, str] | None = None, **options: Any
     return Done(done.returncode, done.stdout, done.stderr)
 
 
+def open_files(folder: Path) -> list[str]:
+    """Return the files in this folder that this process has open."""
+    found = []
+    for number in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):  # the descriptor of the listing itself
+            found.append(os.readlink(f"/proc/self/fd/{number}"))
+    return [path for path in found if path.startswith(f"{folder}/")]
+
+
 def environ(more: Mapping[str, str | None] | None) -> dict[str, str]:
     """Return the environment of a command: no operator's home, no colours; None unsets a name."""
     every = {**os.environ, "HERMES_HOME": None, "SUDO_USER": None}

@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -216,6 +217,7 @@ def _run(asked: Asked, out: Path, err: Path, notes: Path, prepare: Prepare | Non
         tempfile.tempdir = None  # determined again from TMPDIR
     os.environ.clear()
     os.environ.update(asked["env"])
+    time.tzset()
     os.chdir(asked["cwd"])
     sys.argv = [str(command.__file__), *asked["args"]]
     for place, value in (asked.get("settings") or {}).items():

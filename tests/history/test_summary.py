@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 from pathlib import Path
 
+import pytest
 from hypothesis import given, strategies as st
 
 from hermes_doctor.history import summary
@@ -56,6 +57,7 @@ def test_an_hour_has_an_hour(shares: list[int]) -> None:
     assert total.watched <= HOUR and min(total) >= 0
 
 
+@pytest.mark.usefixtures("utc")
 def test_days_are_local() -> None:
     """Each day from the first one until today, also those without a record."""
     days = summary.days(

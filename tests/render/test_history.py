@@ -7,6 +7,8 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hermes_doctor.history.moments import DAY, HOUR
 from hermes_doctor.history.reading import Episode, HistoryMark, HistoryRows, HourShare
 from hermes_doctor.history.summary import Shares
@@ -14,6 +16,7 @@ from hermes_doctor.render import history
 from hermes_doctor.render.history import View, day_mark
 from hermes_doctor.terminal.lines import rows_of
 
+pytestmark = pytest.mark.usefixtures("utc")
 NOW = int(datetime(2026, 11, 17, 16, 0, tzinfo=UTC).timestamp())
 SINCE = NOW - 30 * DAY
 

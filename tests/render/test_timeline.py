@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
+
 from hermes_doctor.examination.timeline import Timeline, TimelineEvent
 from hermes_doctor.render import timeline
 
@@ -38,6 +40,7 @@ def test_a_problem_that_comes_and_goes_is_one_event() -> None:
     assert (blank, step) == ("", "Next: hermes-doctor explain TG")
 
 
+@pytest.mark.usefixtures("utc")
 def test_a_problem_that_comes_back_much_later_is_another_event() -> None:
     """Both are shown with their ends."""
     lines = shown(hang(0), over(1), hang(60), over(61))

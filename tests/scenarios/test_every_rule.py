@@ -229,12 +229,11 @@ def test_an_ordinary_life() -> None:
 
 
 @pytest.mark.sampled(one_of=8)
+@pytest.mark.usefixtures("utc")
 @pytest.mark.parametrize("name", IN_LOGS)
-def test_through_files(name: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_through_files(name: str, home: Path) -> None:
     """The same with lines where Hermes puts them: each rule is reached by the files it reads."""
     [rule] = [rule for rule in written().rules if rule.id == name]
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
     shift = time.time() - NOW
     entries = [one._replace(at=one.at + shift) for one in happening(rule)]
     latest = said(time.time(), "still here", "INFO", "gateway.run")

@@ -156,6 +156,7 @@ NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)
 DAYS = [(f"{day:03}", NOW - timedelta(days=day)) for day in range(120)]
 
 
+@pytest.mark.usefixtures("utc")
 def test_days_weeks_and_months() -> None:
     """The newest of each stays."""
     assert Retention(daily=3).ids_to_keep(DAYS) == {"000", "001", "002"}
