@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -30,8 +31,14 @@ HISTORY = "state.db"
 """The only database whose rows are added from a log: a kanban task would run again."""
 
 _BUSY = "Another process is writing {file} now. Try again."
+PAUSES = (0.2, 0.5, 1.0, 2.0)
+"""Seconds before each further attempt to copy a database that is being written."""
 _COPIED = ("", "-wal")
 """Suffixes of the files that a stop of the gateway may change: the database and its log."""
+
+
+class _Busy(CannotFix):
+    """Another process writes the database at this moment."""
 
 
 @dataclass(frozen=True)
@@ -117,12 +124,23 @@ class KeepDatabase(Step):
         return self.hint if self.kept_log else ()
 
     def prepare(self) -> None:
+        for pause in PAUSES:
+            try:
+                return self._copy_both()
+            except _Busy:
+                self.release()
+                time.sleep(pause)
+        return self._copy_both()
+
+    def _copy_both(self) -> None:
         self.snapshots[:] = self._now()
         for suffix, taken in zip(_COPIED, self.snapshots, strict=True):
             self._hold(suffix, taken)
         with _alone(self.path) as ask:
             verdict = [row[0] for row in ask("PRAGMA quick_check(1)")]
-        if verdict != ["ok"] or self._now() != self.snapshots:
+        if self._now() != self.snapshots:
+            raise _Busy(text(_BUSY, file=self.path.name))
+        if verdict != ["ok"]:  # the log was written into it before we looked
             raise CannotFix(text(_BUSY, file=self.path.name))
 
     def _now(self) -> list[Snapshot]:
@@ -140,7 +158,7 @@ class KeepDatabase(Step):
             ) from why
         try:
             if Snapshot.of(os.fstat(source)) != taken:
-                raise CannotFix(text(_BUSY, file=path.name))
+                raise _Busy(text(_BUSY, file=path.name))
             try:
                 self.open_copies[suffix] = kept = disk.unnamed_file(path.parent)
                 disk.copy_range(source, kept, 0, taken.size)

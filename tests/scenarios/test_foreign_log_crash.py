@@ -109,8 +109,9 @@ def test_a_writer_after_only_a_part_was_done(how: str, server: Server, home: Pat
 
 
 @pytest.fixture
-def held(home: Path) -> KeepDatabase:
+def held(home: Path, monkeypatch: pytest.MonkeyPatch) -> KeepDatabase:
     """A foreign log that a gateway works with, kept before the gateway stops."""
+    monkeypatch.setattr(logs_set_aside, "PAUSES", (0.0, 0.0))
     path = damage.foreign_log(fix_cycle.history(home / "state.db"))
     return KeepDatabase(path, home / "aside", "40 messages")
 
@@ -222,19 +223,33 @@ def test_the_copies_belong_to_the_owner(
     held.release()
 
 
+@pytest.mark.parametrize("writes", [1, 2, 99])
 def test_the_log_is_written_while_it_is_copied(
-    held: KeepDatabase, monkeypatch: pytest.MonkeyPatch
+    held: KeepDatabase, monkeypatch: pytest.MonkeyPatch, writes: int
 ) -> None:
-    """The gateway writes a row after the copy: the copy lacks it, so nothing is done."""
-    transfer = disk.copy_range
+    """The copy lacks what the gateway writes after it, so it is repeated; at last nothing is done.
+
+    The database and its log are copied each time.
+    """
+    transfer, log = disk.copy_range, Path(f"{held.path}-wal")
+    copied: list[int] = []
 
     def late(source: int, target: int, start: int, length: int) -> None:
         transfer(source, target, start, length)
-        with Path(f"{held.path}-wal").open("ab") as file:
-            file.write(bytes(24 + damage.PAGE))
+        copied.append(target)
+        if len(copied) % 2 == 0 and len(copied) <= 2 * writes:
+            with log.open("ab") as file:
+                file.write(bytes(24 + damage.PAGE))
 
     monkeypatch.setattr(disk, "copy_range", late)
 
-    with pytest.raises(CannotFix, match="is writing"):
+    if writes > 2:
+        with pytest.raises(CannotFix, match="is writing"):
+            held.prepare()
+    else:
         held.prepare()
+        assert os.pread(held.open_copies["-wal"], 1 << 24, 0) == log.read_bytes()
+    assert len(copied) == 2 * min(writes + 1, 3)
+    assert len(support.open_files(held.path.parent)) == len(held.open_copies) == 2
     held.release()
+    assert support.open_files(held.path.parent) == []
