@@ -126,11 +126,12 @@ class KeepDatabase(Step):
     def prepare(self) -> None:
         for pause in PAUSES:
             try:
-                return self._copy_both()
+                self._copy_both()
+                return
             except _Busy:
                 self.release()
                 time.sleep(pause)
-        return self._copy_both()
+        self._copy_both()
 
     def _copy_both(self) -> None:
         self.snapshots[:] = self._now()
@@ -140,8 +141,14 @@ class KeepDatabase(Step):
             verdict = [row[0] for row in ask("PRAGMA quick_check(1)")]
         if self._now() != self.snapshots:
             raise _Busy(text(_BUSY, file=self.path.name))
-        if verdict != ["ok"]:  # the log was written into it before we looked
-            raise CannotFix(text(_BUSY, file=self.path.name))
+        if verdict != ["ok"]:  # the log may have been written into it since the plan was made
+            raise CannotFix(
+                text(
+                    "SQLite no longer confirms that {file} is intact without its write-ahead log "
+                    "(-wal). Run the check again.",
+                    file=self.path.name,
+                )
+            )
 
     def _now(self) -> list[Snapshot]:
         return [snapshot(self.path.with_name(self.path.name + suffix)) for suffix in _COPIED]

@@ -157,7 +157,7 @@ def test_it_was_spoiled_before(held: KeepDatabase) -> None:
     damage.zero(held.path, *range(4, 9))
     before = snapshot(held.path)
 
-    with pytest.raises(CannotFix):
+    with pytest.raises(CannotFix, match=r"no longer confirms that state\.db is intact"):
         held.prepare()
 
     held.release()
@@ -227,9 +227,9 @@ def test_the_copies_belong_to_the_owner(
 def test_the_log_is_written_while_it_is_copied(
     held: KeepDatabase, monkeypatch: pytest.MonkeyPatch, writes: int
 ) -> None:
-    """The copy lacks what the gateway writes after it, so it is repeated; at last nothing is done.
+    """The copy lacks what the gateway wrote after it, so the database and its log are copied again.
 
-    The database and its log are copied each time.
+    If the gateway never stops writing, nothing is done.
     """
     transfer, log = disk.copy_range, Path(f"{held.path}-wal")
     copied: list[int] = []

@@ -175,7 +175,7 @@ def test_left(home: Path, mine: Path, sign: str, code: int) -> None:
 
 
 def test_words_of_our_own(capsys: pytest.CaptureFixture[str]) -> None:
-    """An error without a number is told by its words, one with a number by the system's."""
+    """An error without a number is shown in its own words, one with a number in the system's."""
 
     def own() -> None:
         raise FileNotFoundError("this installation lacks its checks/")
