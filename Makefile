@@ -6,7 +6,39 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE PYTHONUNBUFFERED
 WORKERS := -n 4 --dist worksteal --durations 20 --durations-min 1
 
-.PHONY: demo test test-all lint format signatures index bench screenshot codes examples share release clean
+.PHONY: install uninstall demo test test-all lint format signatures index bench screenshot codes examples share release clean
+
+# For this user, or as root for all users: an environment of its own, and a link in a bin folder.
+PREFIX ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
+OWN := $(PREFIX)/lib/hermes-doctor
+install:
+	@$(call needs_own_link)
+	@$(call needs_python)
+	$(PYTHON) -m venv "$(OWN)"
+	"$(OWN)/bin/pip" install --quiet .
+	@mkdir -p "$(PREFIX)/bin" "$(PREFIX)/share/man/man1"
+	@ln -sf "$(OWN)/bin/hermes-doctor" "$(PREFIX)/bin/hermes-doctor"
+	@ln -sf "$(OWN)/share/man/man1/hermes-doctor.1" "$(PREFIX)/share/man/man1/hermes-doctor.1"
+	@if [ "$$(command -v hermes-doctor)" = "$(PREFIX)/bin/hermes-doctor" ]; \
+	then echo "Installed. Next: hermes-doctor check"; \
+	else echo "Installed, but $(PREFIX)/bin is not in your PATH. Next: $(PREFIX)/bin/hermes-doctor check"; fi
+
+uninstall:
+	@$(call needs_own_link)
+	rm -rf "$(OWN)"
+	rm -f "$(PREFIX)/bin/hermes-doctor" "$(PREFIX)/share/man/man1/hermes-doctor.1"
+
+define needs_own_link
+program="$(PREFIX)/bin/hermes-doctor"; \
+	case "$$(readlink "$$program")" in "$(OWN)/"*) exit 0;; esac; \
+	test ! -e "$$program" -a ! -L "$$program" || { \
+	echo "Nothing was changed: $$program was not created by \`make install\`. Remove it first."; exit 1; }
+endef
+
+define needs_python
+test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: apt install python3 python3-venv"; exit 1; }; \
+	$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "Missing: apt install python3-venv"; exit 1; }
+endef
 
 demo: $(VENV)/installed
 	$(BIN)/hermes-doctor demo
@@ -67,8 +99,7 @@ share: $(VENV)/dev
 	$(BIN)/python -m tools.share
 
 $(VENV)/installed: pyproject.toml
-	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: apt install python3 python3-venv"; exit 1; }
-	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "Missing: apt install python3-venv"; exit 1; }
+	@$(call needs_python)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --editable .

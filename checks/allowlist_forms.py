@@ -92,7 +92,7 @@ def _finding(
         subject=name,
         detail=(
             text(
-                "The bot refuses everyone on {platform}: no id looks like this.",
+                "The bot refuses everyone on {platform}: valid ids have another form.",
                 platform=door.label,
             )
             if alone

@@ -92,7 +92,7 @@ def _detail(one: Unfilled, severity: Severity, *, unset: bool | None) -> str:
     else:
         effect = text("Every message fails: Hermes sends the name, not the value.")
     if not one.filled:
-        return sentences(effect, "The gateway fills in no variables here.")
+        return sentences(effect, "The gateway does not replace variables here.")
     if one.is_set:
         return sentences(effect, "Hermes knows only the form `${NAME}`.")
     return effect

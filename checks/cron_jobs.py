@@ -53,7 +53,7 @@ def cron_jobs(probes: Probes) -> Iterator[Finding]:
     if not gateways:
         if not _looked_for(probes, now) and probes.served_by() is None:
             yield _nobody(late)
-    elif now - gateways[0].started_at > _SETTLED:
+    elif now - gateways[0].running_since > _SETTLED:
         yield from _passed_over(probes, late, now)
 
 

@@ -1,29 +1,37 @@
 """Find databases that are missing although copies, logs or other traces are left."""
 
-from collections.abc import Iterator
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hermes_doctor.api import (
     CACHES,
+    CouldNotLook,
     Evidence,
     Finding,
     Probes,
     Severity,
     Skip,
     check,
-    count,
+    sentences,
     size,
     snapshot,
     text,
 )
 
+if TYPE_CHECKING:
+    from hermes_doctor.api import DatabaseCopy, LostFile
+
 _BESIDE = {
     "-wal": "write-ahead log of the missing database, {size}",
     "-journal": "journal of the missing database, {size}",
 }
+_EMPTY = "At its next start Hermes creates an empty database without the old data."
 
 
-@check(id="database-gone", group="databases", codes=["DB-GONE"])
+@check(id="database-gone", group="databases", codes=["DB-GONE"], limit=10)
 def database_gone(probes: Probes) -> Iterator[Finding]:
     """Is every database still there?"""
     missing = [path for path in probes.databases().missing if not _disposable(probes, path)]
@@ -44,59 +52,120 @@ def _gone(probes: Probes, path: Path) -> Iterator[Finding]:
         for suffix in _BESIDE
         if (taken := snapshot(path.with_name(path.name + suffix))).kind == "file" and taken.size
     }
-    copies = probes.copies(path)
-    if copies or beside or path.name == "state.db":  # else it was probably never there
-        copies = probes.all_copies(path)
-    traces = [
-        Evidence(f"{name}{suffix}", text(_BESIDE[suffix], size=size(length)))
-        for suffix, length in beside.items()
-    ]
-    traces += [
-        Evidence(
-            probes.home.name_of(one.path) + (one.member and f":{one.member}"),
-            text("copy, {size}", size=size(one.size)),
-        )
-        for one in copies[:3]
-        if not one.doubtful  # it does not show that this home was used
-    ]
     users = [one for one in probes.lost_files() if one.database == path and one.kind == "database"]
-    traces += [Evidence(f"/proc/{one.pid}/fd/{one.fd}", f"{name}, {one.cause}") for one in users]
-    severity = Severity.CRITICAL if path.name == "state.db" else Severity.ERROR
-    if not traces and path.name == "state.db" and (sessions := probes.sessions()):
-        traces.append(Evidence("sessions", count(sessions, "session file")))
-        severity = Severity.WARNING  # these files may never have had a state.db beside them
-    if not traces:
+    copies = _copies(probes, path, known=bool(beside or users))
+    evidence = _evidence(probes, path, beside, users, copies)
+    if not evidence:
         return
     yield Finding(
         code="DB-GONE",
-        severity=severity,
+        severity=Severity.CRITICAL if path.name == "state.db" else Severity.ERROR,
         title=text("{name} is missing", name=name),
         subject=name,
-        detail=_detail(used=bool(users), beside=bool(beside)),
-        next=_next(used=bool(users), beside=bool(beside), copies=bool(copies)),
-        evidence=tuple(traces),
-        fix=None if users else "salvage-rows" if beside else "restore-database" if copies else None,
-        data={"copies": tuple(one.path for one in copies)},
+        detail=_detail(probes, path, users, beside, copies),
+        next=_next(probes, path, users, beside, copies),
+        evidence=tuple(evidence),
+        fix=_fix(probes, path, users, beside, copies),
+        data={
+            "copies": tuple(one.path for one in copies),
+            "log": bool(beside),
+            **({"pid": users[0].pid} if users else {}),
+        },
     )
 
 
-def _detail(*, used: bool, beside: bool) -> str:
-    if used:
+def _copies(probes: Probes, path: Path, *, known: bool) -> list[DatabaseCopy]:
+    """All copies of a database that was there; searching everywhere takes a moment."""
+    searched = known or path.name in ("state.db", "kanban.db") or probes.copies(path)
+    return probes.all_copies(path) if searched else []
+
+
+def _evidence(
+    probes: Probes,
+    path: Path,
+    beside: Mapping[str, int],
+    users: Sequence[LostFile],
+    copies: Sequence[DatabaseCopy],
+) -> list[Evidence]:
+    """What shows that the database was there, the most useful first."""
+    from hermes_doctor.api import copy_evidence
+
+    name = probes.home.name_of(path)
+    found = [Evidence(f"/proc/{one.pid}/fd/{one.fd}", f"{name}, {one.cause}") for one in users]
+    found += [
+        Evidence(f"{name}{suffix}", text(_BESIDE[suffix], size=size(length)))
+        for suffix, length in beside.items()
+    ]
+    own = [one for one in copies if not one.doubtful]
+    own = own or probes.damaged_copies(path)
+    traces = [Evidence(one.where, one.what) for one in probes.traces(path)]
+    if not found and not own and not traces:
+        return []  # a copy that may be of another home does not show that this one was used
+    found += copy_evidence(probes.home, path.name, own or copies)
+    return [*found, *([] if own or users or beside else traces[:3])]
+
+
+def _detail(
+    probes: Probes,
+    path: Path,
+    users: Sequence[LostFile],
+    beside: Mapping[str, int],
+    copies: Sequence[DatabaseCopy],
+) -> str:
+    from hermes_doctor.api import DAMAGED_COPY, NO_COPY
+
+    if users and users[0].cause == "renamed":
+        return text(
+            "The process continues to use {file}. At its next start Hermes creates an empty "
+            "database.",
+            file=users[0].path.name,
+        )
+    if users:
         return "A process still has the file open. When it stops, the data is lost."
     if beside:
         return (
             "At its next start Hermes creates an empty database, and SQLite deletes what is left "
-            "of "
-            "the old one."
+            "of the old one."
         )
-    return "At its next start Hermes creates an empty database without the old data."
+    if copies:
+        return _EMPTY
+    return sentences(_EMPTY, DAMAGED_COPY if probes.damaged_copies(path) else NO_COPY)
 
 
-def _next(*, used: bool, beside: bool, copies: bool) -> str:
-    if used:
-        return (
-            "Copy the file and its -wal file out of /proc/PID/fd, and only then stop the process."
-        )
+def _next(
+    probes: Probes,
+    path: Path,
+    users: Sequence[LostFile],
+    beside: Mapping[str, int],
+    copies: Sequence[DatabaseCopy],
+) -> str:
+    from hermes_doctor.api import COPY_ELSEWHERE
+
+    if users:
+        return "Do not stop or start anything on this home before the repair."
     if beside:
         return "Do not start Hermes before the repair."
-    return "" if copies else "Restore the file from a backup, if you have one."
+    if copies or probes.damaged_copies(path):
+        return ""
+    return COPY_ELSEWHERE
+
+
+def _fix(
+    probes: Probes,
+    path: Path,
+    users: Sequence[LostFile],
+    beside: Mapping[str, int],
+    copies: Sequence[DatabaseCopy],
+) -> str:
+    if users:
+        return "restart-after-saving" if users[0].pid in _gateways(probes) else "save-deleted-log"
+    if beside or (not copies and probes.damaged_copies(path)):
+        return "salvage-rows"
+    return "restore-database" if copies else "start-empty"
+
+
+def _gateways(probes: Probes) -> set[int]:
+    try:
+        return {gateway.pid for gateway in probes.gateways()}
+    except CouldNotLook:
+        return set()

@@ -16,9 +16,7 @@ from hermes_doctor.api import (
     Skip,
     ago,
     check,
-    count,
     loss,
-    moment,
     sentences,
     size,
     snapshot,
@@ -49,7 +47,7 @@ def database_header(probes: Probes) -> Iterator[Finding | CouldNotLook]:
             yield doubt
             continue
         except FileNotFoundError:
-            yield CouldNotLook(text("{name} is missing, or a symlink to nothing", name=name))
+            yield CouldNotLook(text("{name} is missing, or a symlink to a missing file", name=name))
             continue
         if found.header.empty or (found.catalog and not found.catalog.entries and not found.damage):
             yield from _empty(probes, path, found.log.size, zero=not found.files.main.size)
@@ -68,7 +66,7 @@ def _other(name: str, what: str) -> Finding:
         title=text("{name} is not a file", name=name),
         subject=name,
         detail=sentences(loss(name), hint if "folder" in what else ""),
-        next=text("Move it away, then restore {name} from a backup.", name=name),
+        next="Move it away, then run `hermes-doctor check` again: it looks for copies.",
         evidence=(Evidence(name, what),),
         data={"kind": "no file"},
     )
@@ -89,7 +87,7 @@ _FAULTS = {
     ),
     "other": (
         "{name} cannot be opened: it is not a database",
-        "The old content may be in a backup.",
+        "",
     ),
 }
 """Title and what is left of the data, for each kind of damage."""
@@ -98,24 +96,39 @@ _FAULTS = {
 def _fault(
     probes: Probes, name: str, fault: FirstPageFault, copies: list[DatabaseCopy], log: int
 ) -> Finding:
-    kind = fault.kind
+    from hermes_doctor.api import COPY_ELSEWHERE, copy_evidence
+
+    kind, path = fault.kind, probes.home / name
     repair = _REPAIRS.get(kind)
     if kind in ("lost", "other") and name in CACHES:
         repair = "set-aside-cache"
     elif log:
         repair = "salvage-rows"
-    elif copies:
-        repair = "restore-database"
+    elif kind == "other":
+        repair = _lost_repair(probes, path, copies)
+    held = kind == "other" and _is_open_elsewhere(probes, path)
     title, left = _FAULTS[kind]
-    if copies:
+    if held:
+        repair, left = None, _HELD
+    elif copies:
         left = text(
             "Its newest copy is from {time}; the -wal file may have newer rows."
             if log
-            else "Its newest copy is from {time}; what came later is lost.",
-            time=ago(moment(copies[0].mtime_ns)),
+            else "Its newest copy is from {time}; newer data is lost.",
+            time=ago(copies[0].written_at),
         )
     elif log:
         left = "Only its write-ahead log (-wal) is left."
+    elif repair == "start-empty":
+        from hermes_doctor.api import NO_COPY
+
+        left = NO_COPY
+    elif kind == "other" and repair == "salvage-rows":
+        from hermes_doctor.api import DAMAGED_COPY
+
+        left = DAMAGED_COPY
+    elif repair == "set-aside-cache":
+        left = "It has no lasting data, so nothing is lost."
     return Finding(
         code="DB-NOTADB",
         severity=Severity.CRITICAL,
@@ -124,47 +137,57 @@ def _fault(
         detail=sentences(loss(name), left),
         next=(
             "Do not start Hermes before the repair."
-            if log
+            if log and not held
             else ""
-            if copies
+            if held or copies or repair == "set-aside-cache"
+            else COPY_ELSEWHERE
+            if repair == "start-empty"
             else "Do not delete the file; the repair needs it."
-            if repair
-            else "Copy the file to another place, then restore it from a backup."
         ),
-        evidence=(Evidence(name, fault.what), *_shown(probes, copies)),
+        evidence=(Evidence(name, fault.what), *copy_evidence(probes.home, path.name, copies)),
         fix=repair,
-        data={"kind": kind, "fields": dict(fault.fields)},
+        caused_by="DB-REPLACED" if held else None,
+        data={"kind": kind, "fields": dict(fault.fields), "log": bool(log)},
     )
 
 
-def _shown(probes: Probes, copies: list[DatabaseCopy]) -> list[Evidence]:
-    return [
-        Evidence(
-            probes.home.name_of(one.path) + (one.member and f":{one.member}"),
-            text("copy, {size}, perhaps of another home", size=size(one.size))
-            if one.doubtful
-            else text("copy, {size}", size=size(one.size)),
-        )
-        for one in copies[:3]
-    ]
+_HELD = "A process still has the old file open, which has the data."
+
+
+def _is_open_elsewhere(probes: Probes, path: Path) -> bool:
+    """Whether a process still uses the file that was at this path before."""
+    return any(one.database == path and one.kind == "database" for one in probes.lost_files())
+
+
+def _lost_repair(probes: Probes, path: Path, copies: list[DatabaseCopy]) -> str:
+    """The fix for a database of which nothing can be read."""
+    if copies:
+        return "restore-database"
+    return "salvage-rows" if probes.damaged_copies(path) else "start-empty"
 
 
 def _empty(probes: Probes, path: Path, log: int, *, zero: bool) -> Iterator[Finding]:
     """Report an empty database if traces show that it had content before."""
+    from hermes_doctor.api import COPY_ELSEWHERE, LOG_HEAD, copy_evidence
+
     name = probes.home.name_of(path)
     copies = probes.all_copies(path)
-    # A zip that may be of another home does not show that this one was used.
-    traces = _shown(probes, [one for one in copies if not one.doubtful])
-    if log > 32:
+    own = [one for one in copies if not one.doubtful]
+    # A copy that may be of another home does not show that this one was used.
+    traces = copy_evidence(probes.home, path.name, own)
+    if log > LOG_HEAD:
         traces.insert(0, Evidence(f"{name}-wal", text("write-ahead log, {size}", size=size(log))))
-    if not copies and path.name == "state.db" and (sessions := probes.sessions()):
-        traces.append(Evidence("sessions", count(sessions, "session file")))
+    if not traces:
+        left = probes.copies(path)[:1]
+        traces = [Evidence(probes.home.name_of(one.path), "damaged copy") for one in left]
+        traces += [Evidence(one.where, one.what) for one in probes.traces(path)[:3]]
     certain = bool(traces)
     if not certain and zero:
         traces = _history(probes, path)
     if not traces:
         return
-    fix = "salvage-rows" if log > 32 else "restore-database" if copies else None
+    held = _is_open_elsewhere(probes, path)
+    repair = "salvage-rows" if log > LOG_HEAD else _lost_repair(probes, path, copies)
     yield Finding(
         code="DB-EMPTY",
         severity=(
@@ -180,23 +203,32 @@ def _empty(probes: Probes, path: Path, log: int, *, zero: bool) -> Iterator[Find
             else text("{name} has 0 bytes, but this home has been used", name=name)
         ),
         subject=name,
-        detail=(
-            "Hermes treats it as new and starts without the old data. SQLite deletes the "
-            "write-ahead log (-wal) at the next start."
-            if log > 32
-            else "Hermes treats it as new and starts without the old data."
-        ),
+        detail=_HELD if held else _empty_detail(log, copies, repair),
         next=(
-            "Do not start Hermes before the repair."
-            if log > 32
+            ""
+            if held
+            else "Do not start Hermes before the repair."
+            if log > LOG_HEAD
+            else COPY_ELSEWHERE
+            if repair == "start-empty"
             else ""
-            if fix
-            else "Restore the file from a backup, if you have one."
         ),
-        evidence=(Evidence(name, "no tables"), *traces),
-        fix=fix,
-        data={"copies": tuple(one.path for one in copies)},
+        evidence=(Evidence(name, "0 bytes" if zero else "no tables"), *traces),
+        fix=None if held else repair,
+        caused_by="DB-REPLACED" if held else None,
+        data={"copies": tuple(one.path for one in copies), "log": log > LOG_HEAD},
     )
+
+
+def _empty_detail(log: int, copies: list[DatabaseCopy], repair: str) -> str:
+    from hermes_doctor.api import DAMAGED_COPY, LOG_HEAD, NO_COPY
+
+    effect = "Hermes treats it as new and starts without the old data."
+    if log > LOG_HEAD:
+        return sentences(effect, "SQLite deletes the write-ahead log (-wal) at the next start.")
+    if copies:
+        return effect
+    return sentences(effect, NO_COPY if repair == "start-empty" else DAMAGED_COPY)
 
 
 _HISTORY = ("state.db", "kanban.db")

@@ -246,9 +246,9 @@ _JOURNALS: dict[str, tuple[Severity, str, str, str, str | None]] = {
     ),
     "unclear": (
         Severity.CRITICAL,
-        "{name} has a journal that may be of another database",
-        "Could not determine which database it belongs to. If to another one, the next start of "
-        "Hermes overwrites rows with old ones.",
+        "{name} has a journal that may belong to another database",
+        "Could not determine which database it belongs to. If it belongs to another one, the "
+        "next start of Hermes overwrites rows with old ones.",
         "Copy both files to another place before Hermes starts again.",
         None,
     ),

@@ -11,6 +11,7 @@ from hermes_doctor.api import (
     CouldNotLook,
     Evidence,
     Finding,
+    NamedTuple,
     Probes,
     Severity,
     Skip,
@@ -49,7 +50,7 @@ def database_schema(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         except CouldNotLook as doubt:
             yield CouldNotLook(text("{name}: {reason}", name=name, reason=doubt))
         except FileNotFoundError:
-            yield CouldNotLook(text("{name} is missing, or a symlink to nothing", name=name))
+            yield CouldNotLook(text("{name} is missing, or a symlink to a missing file", name=name))
 
 
 def _judge(probes: Probes, path: Path, name: str) -> Iterator[Finding]:
@@ -78,8 +79,14 @@ def _judge(probes: Probes, path: Path, name: str) -> Iterator[Finding]:
                 ),
             ),
         )
-    elif structure.missing or structure.changed:
-        yield _unlike(probes, name, structure)
+    elif (structure.missing or structure.changed) and not _is_unreadable(probes, path, structure):
+        yield _unlike(probes, path, name, structure)
+
+
+def _is_unreadable(probes: Probes, path: Path, structure: Structure) -> bool:
+    """Whether a table only looks missing, because the database is damaged; reported elsewhere."""
+    tables = any(part.kind == "table" for part in structure.missing)
+    return tables and probes.condition(path).damage is not None
 
 
 _SEARCH = 23
@@ -115,55 +122,96 @@ def _downgrade(name: str, release: str, version: int | None) -> Finding:
     )
 
 
-def _unlike(probes: Probes, name: str, structure: Structure) -> Finding:
+class _Cure(NamedTuple):
+    """Who can put right what is missing or differs."""
+
+    missing: tuple[Missing, ...]
+    """What the fix adds."""
+    changed: tuple[Changed, ...]
+    """What the fix corrects."""
+    by_hermes: tuple[Missing, ...]
+    """What only Hermes can add, when it starts."""
+    possible: bool
+    """Whether the fix can do its part."""
+    lost: bool
+    """Whether data is lost that no fix can create again."""
+
+
+def _cure(probes: Probes, path: Path, structure: Structure, copies: int) -> _Cure:
+    ours = tuple(one for one in structure.missing if _can_be_made(probes, path, structure, one))
+    rest = tuple(one for one in structure.missing if one not in ours)
+    wrong = tuple(part for part in structure.changed if part.breaks)
+    lost = bool(copies) or any(one.if_missing != "healed" for one in rest)
+    guessed = structure.alien and probes.installation() is None
+    possible = not (lost or guessed or structure.beyond)
+    return _Cure(ours, wrong, rest, possible, lost)
+
+
+def _can_be_made(probes: Probes, path: Path, structure: Structure, part: Missing) -> bool:
+    query = structure.duplicates_query(part)
+    if query is None:
+        return structure.can_be_made(part)
+    return not probes.ask(path, query).rows
+
+
+def _copies(probes: Probes, path: Path, structure: Structure) -> int:
+    """Count the rows of missing tables whose text only a search index still has."""
+    queries = filter(None, map(structure.copies_query, structure.missing))
+    answers = [probes.ask(path, query).rows for query in queries]
+    return sum(rows[0][0] for rows in answers if rows)
+
+
+def _unlike(probes: Probes, path: Path, name: str, structure: Structure) -> Finding:
     missing, changed = structure.missing, structure.changed
-    # Leave to Hermes what it adds by itself, because it also fills it from existing data.
-    ours = tuple(part for part in missing if part.if_missing != "healed")
-    wrong = tuple(part for part in changed if part.breaks)
-    weighed = [_weigh(probes, missing)] if missing else []
+    copies = _copies(probes, path, structure)
+    weighed = [_weigh_copies(copies)] if copies else []
+    weighed += [_weigh(probes, missing)] if missing and not copies else []
     weighed += [_weigh_changed(changed)] if changed else []
     severity = min((one for one, _ in weighed), key=lambda one: one.rank)
-    detail = sentences(*(effect for _, effect in weighed))
-    installed = probes.installation() is not None
-    curable = (
-        (structure.can_be_made(ours) or not ours)
-        and bool(ours or wrong)
-        and not structure.beyond
-        and not (structure.alien and not installed)
-    )
+    cure = _cure(probes, path, structure, copies)
     kinds = [
         (_NOUNS.get(kind, kind), sorted(map(str, parts)))
         for kind, parts in groupby(missing, key=lambda part: part.kind)
-    ]
-    evidence = [
-        Evidence(
-            name,
-            text("missing {kind}: {names}", kind=_plural(kind, len(names)), names=", ".join(names)),
-        )
-        for kind, names in kinds
-    ]
-    evidence += [
-        Evidence(name, part.what) for part in sorted(changed, key=lambda one: not one.breaks)
     ]
     return Finding(
         code="KANBAN-SCHEMA" if name.endswith("kanban.db") else "DB-SCHEMA",
         severity=severity,
         title=_title(name, kinds, len(changed)),
         subject=name,
-        detail=detail,
+        detail=sentences(*(effect for _, effect in weighed)),
         next=(
             "Restore the file from a backup: the data of the missing part cannot be created again."
-            if ours and not curable and not structure.beyond
+            if cure.lost
             else ""
         ),
-        evidence=tuple(evidence),
-        fix="complete-schema" if curable else None,
+        evidence=tuple(_evidence(name, kinds, changed)),
+        fix="complete-schema" if _is_offered(probes, cure) else None,
         data={
-            "missing": ours,
-            "changed": wrong,
+            "missing": cure.missing,
+            "changed": cure.changed,
+            "by_hermes": cure.by_hermes,
             "plan": structure.plan,
         },
     )
+
+
+def _is_offered(probes: Probes, cure: _Cure) -> bool:
+    """Whether the fix has something to do; what only Hermes can add needs a gateway to restart."""
+    if not cure.possible:
+        return False
+    return bool(cure.missing or cure.changed or (cure.by_hermes and probes.gateways()))
+
+
+def _evidence(
+    name: str, missing: list[tuple[str, list[str]]], changed: tuple[Changed, ...]
+) -> Iterator[Evidence]:
+    for kind, names in missing:
+        listing = ", ".join(names)
+        yield Evidence(
+            name, text("missing {kind}: {names}", kind=_plural(kind, len(names)), names=listing)
+        )
+    for part in sorted(changed, key=lambda one: not one.breaks):
+        yield Evidence(name, part.what)
 
 
 _LACKS = {
@@ -212,17 +260,20 @@ def _weigh_changed(changed: tuple[Changed, ...]) -> tuple[Severity, str]:
     return Severity.INFO, "The difference does no known harm."
 
 
+def _weigh_copies(copies: int) -> tuple[Severity, str]:
+    """Rate a missing table whose texts are still in the search index."""
+    return Severity.ERROR, text(
+        "Its rows are lost. The search index has the last copy of {texts}; Hermes may empty it "
+        "at its next start.",
+        texts=count(copies, "text"),
+    )
+
+
 def _weigh(probes: Probes, missing: tuple[Missing, ...]) -> tuple[Severity, str]:
     """Rate parts that are missing, and say why."""
     fates = {part.if_missing for part in missing}
-    needed = any(part.kind in ("column", "table") for part in missing)
-    if fates == {"healed"} and not (needed and probes.gateways()):
-        return Severity.INFO, "Hermes adds what is missing at its next start. Nothing to do."
     if fates == {"healed"}:
-        return Severity.ERROR, (
-            "What needs the missing part fails (`no such column` or `no such table`). Hermes adds "
-            "it only when the gateway starts."
-        )
+        return _weigh_healed(probes, {part.kind for part in missing})
     if "crash" in fates:
         return Severity.ERROR, (
             "What needs the missing part fails, for example with `no such column`. Hermes does not "
@@ -242,6 +293,30 @@ def _weigh(probes: Probes, missing: tuple[Missing, ...]) -> tuple[Severity, str]
         "Hermes does not save what belongs there, and reports no error. It does not add the "
         "missing part itself."
     )
+
+
+def _weigh_healed(probes: Probes, kinds: set[str]) -> tuple[Severity, str]:
+    """Rate parts that Hermes adds when it starts: a gateway that is running fails without them."""
+    if kinds == {"index"}:
+        return Severity.INFO, (
+            "Hermes works without it, but more slowly, and adds it at its next start."
+        )
+    running = bool(probes.gateways())
+    if running and kinds <= {"index", "trigger"}:
+        return Severity.ERROR, (
+            "Searching does not find new messages. Hermes adds the trigger only when the gateway "
+            "starts."
+        )
+    if running:
+        return Severity.ERROR, (
+            "What needs the missing part fails (`no such column` or `no such table`). Hermes adds "
+            "it only when the gateway starts."
+        )
+    if kinds & {"column", "table"}:
+        return Severity.WARNING, (
+            "Hermes adds what is missing at its next start, as after each update."
+        )
+    return Severity.INFO, "Hermes adds what is missing at its next start."
 
 
 def _count(kind: str, number: int) -> str:

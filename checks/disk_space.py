@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, check, size, text
+from hermes_doctor.api import (
+    CouldNotLook,
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    check,
+    count,
+    size,
+    text,
+)
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Space
 
 MEGABYTE = 1024**2
+_MOST = 4
+"""So many of the largest files are named."""
 
 
 @check(id="disk-space", group="storage", codes=["DISK-FULL"])
@@ -33,8 +45,9 @@ def disk_space(probes: Probes) -> Iterator[Finding]:
                 if now
                 else "When it is full, messages are lost and databases can be damaged."
             ),
-            next="Delete or move files that you do not need.",
+            next="Delete or move files that you do not need before you restart anything.",
             evidence=(Evidence(str(probes.home.path), what), *_largest(probes)),
+            fix="free-space",
             data={"free": room.free, "inodes_free": room.inodes_free},
         )
 
@@ -69,13 +82,27 @@ def _inodes(room: Space) -> tuple[Severity | None, str]:
 
 
 def _largest(probes: Probes) -> Iterator[Evidence]:
-    """Yield the total sizes of logs and request dumps if they are large."""
+    """Yield the largest files that may go, and how much the backups of this tool take."""
+    from hermes_doctor.api import backups_size
+
     try:
-        logs, dumps = probes.logs(), probes.dumps()
+        found = [one for one in probes.removable_files() if one.freed > MEGABYTE]
+        backups, taken = backups_size(probes.home.vault)
     except CouldNotLook:
         return
-    total = sum(one.size for one in logs)
-    if total > 64 * MEGABYTE:
-        yield Evidence("logs", size(total))
-    if dumps.size > 64 * MEGABYTE:
-        yield Evidence("sessions/request_dump_*", size(dumps.size))
+    for one in found[:_MOST]:
+        yield Evidence(probes.home.name_of(one.path), text("{size}, may go", size=size(one.size)))
+    if len(found) > _MOST:
+        rest = found[_MOST:]
+        more = count(len(rest), "more file")
+        freed = size(sum(one.freed for one in rest))
+        yield Evidence("logs, dumps and caches", text("{more}: {freed}", more=more, freed=freed))
+    if taken > MEGABYTE:
+        yield Evidence(
+            probes.home.name_of(probes.home.vault),
+            text(
+                "{backups}, {size}: hermes-doctor backup prune --keep 3",
+                backups=count(backups, "backup"),
+                size=size(taken),
+            ),
+        )

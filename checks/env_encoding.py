@@ -1,11 +1,13 @@
-"""Check that .env is UTF-8 without a byte order mark, which would spoil the first name."""
+"""Check that .env is UTF-8 without a byte order mark, which spoils a name in the first line."""
 
 from collections.abc import Iterator
 
 from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
 
 _CONVERTS = (0, 19)
-"""The first release that rewrites a .env in UTF-16 as UTF-8 when it starts."""
+"""The first release that rewrites a .env in UTF-16 as UTF-8 when it starts. It is also known to
+read the keys of built-in providers despite a byte order mark."""
+_MARK = ("mangled", "UTF-8-SIG")
 
 
 @check(id="env-encoding", group="configuration", codes=["ENV-BOM"], needs="env")
@@ -20,21 +22,13 @@ def env_encoding(probes: Probes) -> Iterator[Finding]:
         return
     curable = content is not None and "\0" not in content
     plain = zeros and not curable and env.without_nul() is not None
-    first = env.first_name
     converted = curable and _is_converted(probes, mark, content or "")
-    if mark in ("mangled", "UTF-8-SIG"):
+    severity = (
+        Severity.INFO if converted else Severity.ERROR if curable or zeros else Severity.WARNING
+    )
+    if mark in _MARK and curable:
         title = text(".env starts with a byte order mark")
-        detail = (
-            text(
-                "Hermes does not read {variable}, because the mark becomes part of its name.",
-                variable=first,
-            )
-            if first
-            else text(
-                "Hermes does not read the first variable, because the mark becomes part of its "
-                "name."
-            )
-        )
+        severity, detail = _marked(probes, env.lost_name)
     elif curable:
         title = text(".env is saved as {encoding}, not UTF-8", encoding=mark or "UTF-16")
         detail = (
@@ -56,9 +50,7 @@ def env_encoding(probes: Probes) -> Iterator[Finding]:
         detail = text("Hermes reads names and values with letters beyond ASCII wrongly.")
     yield Finding(
         code="ENV-BOM",
-        severity=(
-            Severity.INFO if converted else Severity.ERROR if curable or zeros else Severity.WARNING
-        ),
+        severity=severity,
         title=title,
         subject=".env",
         detail=detail,
@@ -72,6 +64,36 @@ def env_encoding(probes: Probes) -> Iterator[Finding]:
         evidence=(Evidence(".env", _evidence(env.data, mark, curable=curable)),),
         fix="rewrite-env" if curable else "remove-nul" if plain else None,
     )
+
+
+def _marked(probes: Probes, lost: str | None) -> tuple[Severity, str]:
+    """Judge a byte order mark by the variable whose name it spoils."""
+    if lost is None:
+        return Severity.INFO, text("Hermes reads every variable, because line 1 does not set one.")
+    if lost and _is_used_anyway(probes, lost):
+        return Severity.WARNING, text(
+            "The model gets {variable}, but other parts of Hermes do not read it, because the "
+            "mark becomes part of its name.",
+            variable=lost,
+        )
+    if lost:
+        return Severity.ERROR, text(
+            "Hermes does not read {variable}, because the mark becomes part of its name.",
+            variable=lost,
+        )
+    return Severity.ERROR, text(
+        "Hermes does not read the first variable, because the mark becomes part of its name."
+    )
+
+
+def _is_used_anyway(probes: Probes, name: str) -> bool:
+    """Return whether this is the key of a built-in provider, which this release still finds."""
+    installed, found = probes.installation(), probes.resolved()
+    if installed is None or installed.release < _CONVERTS:
+        return False
+    key, provider = found.main.key, found.main.provider
+    built_in = provider and (provider.value in ("openrouter", *found.world.release.registry))
+    return bool(built_in and key and key.name == name)
 
 
 def _is_converted(probes: Probes, mark: str | None, content: str) -> bool:

@@ -176,7 +176,9 @@ def _same(main: Way, way: Way) -> bool:
 
 
 def _none(found: Resolved, main: Way) -> Iterator[Finding]:
-    """Report a missing fallback if an unused provider is configured that could be one."""
+    """Report that there is no fallback, with a configured provider that could be one."""
+    if not found.world.raw:
+        return  # no settings yet
     able = [
         one
         for one in own_providers(found.world)
@@ -184,8 +186,6 @@ def _none(found: Resolved, main: Way) -> Iterator[Finding]:
         and not (main.own and main.own.path == one.path)
         and any(one.block.get(key) for key in ("base_url", "url", "api"))
     ]
-    if not able:
-        return
     yield Finding(
         code="CFG-FALLBACK-NONE",
         severity=Severity.INFO,
@@ -194,7 +194,11 @@ def _none(found: Resolved, main: Way) -> Iterator[Finding]:
         detail=text(
             "{provider} is set up but not used; it could be the fallback.",
             provider=said(able[0].name),
-        ),
+        )
+        if able
+        else "If the provider fails, Hermes sends its error as the answer.",
         evidence=(Evidence("config.yaml", "no fallback_providers"),),
-        next="Add it to `fallback_providers:` in config.yaml, with `provider` and `model`.",
+        next="Add it to `fallback_providers:` in config.yaml, with `provider` and `model`."
+        if able
+        else "Add a second provider to `fallback_providers:` in config.yaml if you want one.",
     )

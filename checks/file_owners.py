@@ -10,6 +10,7 @@ from hermes_doctor.api import (
     Finding,
     Probes,
     Severity,
+    Skip,
     check,
     count,
     text,
@@ -22,6 +23,8 @@ _SHOWN = 100
 @check(id="file-owners", group="storage", codes=["PERM-OWNER"])
 def file_owners(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Can the gateway read and write the files of its home?"""
+    if probes.is_home_closed():
+        raise Skip("the gateway may not write to the home itself")
     user = probes.gateway_user()
     found = probes.owners()
     if not found.whole:

@@ -53,7 +53,7 @@ def gateway_age(probes: Probes) -> Iterator[Finding]:
         return
     if not gateways:
         raise Skip("no gateway is running")
-    pid, began = gateways[0].pid, gateways[0].started_at
+    pid, began = gateways[0].pid, gateways[0].running_since
     yield from _code(probes, pid, began)
     yield from _settings(probes, pid, began)
 

@@ -35,7 +35,7 @@ def gateway_json(probes: Probes) -> Iterator[Finding]:
             ),
             subject="gateway.json",
             detail=(
-                "Nobody gets an answer, because this release stops at the file."
+                "This release does not start until the file is gone or correct."
                 if fatal
                 else "Hermes ignores every setting in it."
             ),

@@ -58,7 +58,7 @@ def gateway_last_life(probes: Probes) -> Iterator[Finding]:
     if runtime.unseen:
         raise CouldNotLook(runtime.unseen)
     if any(life.pid == ledger.pid for life in probes.diary()) and not ledger.low_memory:
-        raise Skip("the exit log has this life, and another check reads it")
+        raise Skip("the exit log records how this gateway ended, and another check reads it")
     if ledger.phase == "running":
         yield from _died(probes, runtime)
     elif ledger.reason in _ENDS:
@@ -97,11 +97,10 @@ def _died(probes: Probes, runtime: Runtime) -> Iterator[Finding]:
         ),
         subject="gateway",
         detail=(
-            "Nobody gets an answer. The machine had almost no free memory when it was last heard "
-            "of."
+            "Nobody gets an answer. The machine had almost no free memory shortly before."
             if low
-            else "Nobody gets an answer. It logged no error. SIGKILL, lack of memory or a crash of "
-            "Python does that."
+            else "Nobody gets an answer. It logged no error. The cause is probably SIGKILL, lack "
+            "of memory or a crash of Python."
         ),
         evidence=tuple(evidence),
         since=max(seen, default=None),

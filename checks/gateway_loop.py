@@ -10,6 +10,7 @@ from hermes_doctor.api import (
     Finding,
     Probes,
     Severity,
+    Skip,
     check,
     count,
     text,
@@ -25,6 +26,8 @@ from hermes_doctor.api import (
 )
 def gateway_loop(probes: Probes) -> Iterator[Finding]:
     """Does the gateway respond?"""
+    if due := probes.next_start():
+        raise Skip(due.what)
     pulse = probes.pulse()
     if pulse.running:
         return

@@ -24,22 +24,27 @@ from hermes_doctor.api import (
 )
 
 if TYPE_CHECKING:
-    from hermes_doctor.api import Life, OtherGateway, Runtime, Supervision
+    from hermes_doctor.api import Life, NextStart, OtherGateway, Runtime, Supervision, Unit
 
-_CODES = ["GW-DOWN", "GW-DIED", "GW-OOM", "GW-CLEAN-EXIT-DEAD", "GW-DRAIN-HANG"]
+_CODES = [
+    *("GW-DOWN", "GW-DIED", "GW-OOM", "GW-CLEAN-EXIT-DEAD", "GW-DRAIN-HANG", "GW-NOT-ENABLED"),
+]
 _EXIT_LOG = "logs/gateway-exit-diag.log"
 _STATE = "gateway_state.json"
 _SILENT = "Nobody gets an answer, and nothing has started it again."
 _FAILED = "Nobody gets an answer. It stopped with an error; see the end of logs/errors.log."
 _ENDED = "Nobody gets an answer. It exited by itself; see the end of logs/errors.log."
-_NO_RESTART = "the gateway exited for a restart that never came"
+_NO_RESTART = "the gateway exited for a restart that did not happen"
 _LONG = 200
 """Characters of a reason that are shown."""
 _STOPPED = "It stays stopped until you start it."
+_LEFT = "gateway: left-stopped"
 _UP = ("running", "starting", "degraded", "draining")
 _CLEAN = Evidence(".clean_shutdown", "it shut down cleanly")
 _TRACES = ("logs/gateway.log", "gateway_state.json", "gateway.pid", "gateway.lock")
 """Files that a gateway leaves, whatever they contain."""
+_REBOOT = timedelta(minutes=10)
+"""A gateway that ended this long before a boot, or less, ran until the shutdown."""
 _DRAIN = timedelta(minutes=5)
 """Releases before 0.19 wait up to three minutes for answers in progress."""
 
@@ -56,6 +61,8 @@ class End(NamedTuple):
     """It received a signal to stop and did so; the sender is unknown."""
     title: str = ""
     step: str = ""
+    ours: bool = False
+    """This tool stopped it."""
     blocked: bool = False
     """Hermes does not start a gateway here until the operator has done the next step."""
 
@@ -75,6 +82,9 @@ def gateway_running(probes: Probes) -> Iterator[Finding]:
         )
     lives = probes.diary()
     _elsewhere(probes)
+    if due := probes.next_start():
+        yield _between_starts(due, probes.last_worked())
+        return
     wanted = _wanted(probes, runtime)
     if not (runtime.ever or lives or wanted):
         yield _never_ran(probes)
@@ -88,9 +98,10 @@ def gateway_running(probes: Probes) -> Iterator[Finding]:
         end = _by_us(probes, runtime, lives) or _end(probes, runtime, last, wanted)
     if end.cause:
         yield end.cause
-    since = end.cause.since if end.cause else (last and last.ended) or runtime.updated_at
+    since = end.cause.since if end.cause else probes.last_worked() or runtime.updated_at
     calm = end.purpose and (not wanted or _rests(probes))
-    ran = bool(wanted or ((last or runtime.state in _UP) and not end.orderly)) and not calm
+    ran = bool(wanted or ((last or runtime.state in _UP) and not end.orderly))
+    ran = ran and not calm and not (last and _is_forgotten(probes, runtime, last))
     yield Finding(
         code="GW-DOWN",
         severity=Severity.INFO if calm else Severity.ERROR,
@@ -105,8 +116,23 @@ def gateway_running(probes: Probes) -> Iterator[Finding]:
         since=None if copied else since,
         caused_by=end.cause.code if end.cause else None,
         fix=None if end.blocked else "start-gateway",
-        data={"pid": last.pid if last and not copied else None, "ran": ran, "on_purpose": calm},
+        data={"pid": last.pid if last and not copied else None, "ran": ran, "on_purpose": calm}
+        | ({"ours": True} if end.ours else {}),
         next=end.step,
+    )
+
+
+def _between_starts(due: NextStart, since: datetime | None) -> Finding:
+    """Report a gateway that is down for a moment because it fails again and again."""
+    return Finding(
+        code="GW-DOWN",
+        severity=Severity.ERROR,
+        title="the gateway is not running at the moment",
+        subject="gateway",
+        detail=text("Nobody gets an answer until it stays up: {next}.", next=due.what),
+        since=since,
+        data={"pid": None, "ran": True, "next": due.what},
+        next="Repair what stops it each time.",
     )
 
 
@@ -176,11 +202,29 @@ def _wanted(probes: Probes, runtime: Runtime) -> tuple[str, str] | None:
 
 def _rests(probes: Probes) -> bool:
     """Return whether every service that should run the gateway was stopped by a command."""
-    try:
-        supervision = probes.supervision()
-    except CouldNotLook:
+    units = _units(probes)
+    return bool(units) and all(unit.was_stopped for unit in units)
+
+
+def _is_forgotten(probes: Probes, runtime: Runtime, last: Life) -> bool:
+    """Return whether systemd no longer knows if its unit was stopped by a command.
+
+    It forgets a unit that is inactive and not enabled, at the latest when the machine restarts.
+    """
+    if probes.rebooted_since(last.ended or _last_sign(runtime, last)):
         return False
-    return bool(supervision.units) and all(unit.was_stopped for unit in supervision.units)
+    return any(
+        unit.state == "inactive" and unit.settings.get("InactiveEnterTimestampMonotonic") == "0"
+        for unit in _units(probes)
+    )
+
+
+def _units(probes: Probes) -> tuple[Unit, ...]:
+    """Return every service or container for this home, as far as they can be seen."""
+    try:
+        return probes.supervision().units
+    except CouldNotLook:
+        return ()
 
 
 def _never_ran(probes: Probes) -> Finding:
@@ -200,11 +244,7 @@ def _never_ran(probes: Probes) -> Finding:
     return Finding(
         code="GW-DOWN",
         severity=Severity.ERROR,
-        title=(
-            "the gateway is not running"
-            if traces or log
-            else "the gateway has not run here as far as its files show"
-        ),
+        title=("the gateway is not running" if traces or log else "the gateway has never run here"),
         subject="gateway",
         detail=(
             "Nobody gets an answer. The files of the last gateway do not show how it ended."
@@ -213,7 +253,7 @@ def _never_ran(probes: Probes) -> Finding:
         ),
         evidence=(
             setting,
-            *(Evidence(name, "is left of an earlier run") for name in traces[:1]),
+            *(Evidence(name, "is left from an earlier run") for name in traces[:1]),
             *((Evidence(log, "has lines of a gateway"),) if log and not traces else ()),
         ),
         fix="start-gateway",
@@ -242,7 +282,15 @@ def _end(
     if last is None:
         return _by_state(runtime)
     diary = Evidence(_EXIT_LOG, _history(last))
-    if last.how in ("gone", "alive"):
+    by_itself = runtime.exit_reason or runtime.restart_requested
+    if not by_itself and runtime.state != "startup_failed" and _rests(probes):
+        return _by_command(probes, diary)
+    killed = last.how in ("gone", "alive")
+    if killed or (last.how == "failed" and runtime.clean_shutdown):
+        sign = last.ended or _last_sign(runtime, last)
+        if probes.rebooted_since(sign):
+            return _rebooted(probes, sign, diary, orderly=not killed)
+    if killed:
         return _killed(probes, runtime, last, diary)
     if last.how == "restart" or (last.how == "clean" and runtime.restart_requested):
         what = "It exited so that its supervisor starts it again, but nothing did."
@@ -252,15 +300,12 @@ def _end(
         return _start_failed(runtime, diary)
     stopped = "stopped" in (runtime.state, runtime.desired_state)
     if last.how == "clean" and stopped:
-        if runtime.exit_reason is None and (not wanted or _rests(probes)):
+        if runtime.exit_reason is None and not wanted:
             return End(None, _STOPPED, (diary,), purpose=True)
         why = "It exited without an error, so its supervisor left it stopped."
         title = "the gateway exited and was not started again"
         evidence = (diary, *_reason(runtime))
         return End(_left_dead(title, why, *evidence, since=last.ended, pid=last.pid), _SILENT)
-    if runtime.clean_shutdown and _rests(probes):
-        what = "A command stopped its service, so systemd leaves it stopped."
-        return End(None, what, (diary, _CLEAN), purpose=True)
     if runtime.clean_shutdown:
         return End(
             None,
@@ -347,15 +392,22 @@ def _copied(other: OtherGateway) -> End:
 
 
 def _by_us(probes: Probes, runtime: Runtime, lives: list[Life]) -> End | None:
-    """Return an end caused by this tool, if it stopped the gateway and could not restart it."""
+    """Return an end caused by this tool, if it stopped the gateway and left it down."""
     run = probes.left_down()
     starts = [*runtime.starts, *(life.began for life in lives)]
     if run is None or any(start > run.ended_at for start in starts):
         return None
-    what = (
-        "Nobody gets an answer. hermes-doctor stopped it for a repair and could not start it again."
+    what, word = (
+        ("Nobody gets an answer. hermes-doctor undid a repair: it did not run before.", _LEFT)
+        if run.undo
+        else (
+            "Nobody gets an answer. hermes-doctor stopped it for a repair and could not start it "
+            "again.",
+            "gateway: stopped",
+        )
     )
-    return End(None, what, (Evidence(f"backups/doctor/runs/{run.id}", "gateway: stopped"),))
+    evidence = (Evidence(f"backups/doctor/runs/{run.id}", word),)
+    return End(None, what, evidence, orderly=not run.wanted, ours=True)
 
 
 def _history(last: Life) -> str:
@@ -382,15 +434,41 @@ def _left_dead(
     )
 
 
+def _by_command(probes: Probes, diary: Evidence) -> End:
+    """Explain a gateway whose service or container was stopped by a command."""
+    unit = probes.supervision().units[0]
+    what = text(
+        "A command stopped {unit}, so {manager} leaves it stopped.",
+        unit=text("the container {name}", name=unit.name) if unit.kind == "docker" else unit.name,
+        manager=unit.manager_name,
+    )
+    return End(None, what, (diary,), purpose=True)
+
+
+def _rebooted(probes: Probes, ended: datetime, diary: Evidence, *, orderly: bool) -> End:
+    """Explain a gateway that ended before the machine was started, perhaps with its shutdown."""
+    off = [unit for unit in _units(probes) if unit.systemd and unit.starts_at_boot is False]
+    cause = None
+    if off and len(off) == len(_units(probes)):
+        cause = Finding(
+            code="GW-NOT-ENABLED",
+            severity=Severity.ERROR,
+            title=text("{unit} is not enabled, so it did not start", unit=off[0].name),
+            subject=off[0].name,
+            detail="Nobody gets an answer. After a reboot systemd starts only enabled services.",
+            evidence=(Evidence(off[0].name, off[0].settings.get("UnitFileState", "")), diary),
+            since=ended,
+            fix="enable-service" if off[0].can_be_enabled else None,
+            data={"unit": off[0]},
+        )
+    what = "Nobody gets an answer. The machine restarted, and nothing started the gateway again."
+    earlier = orderly and probes.rebooted_since(ended + _REBOOT)
+    return End(cause, what, (diary,), orderly=earlier)
+
+
 def _killed(probes: Probes, runtime: Runtime, last: Life, diary: Evidence) -> End:
     """Explain an end without an exit record: a kill, lack of memory, a reboot or a crash."""
     since = _last_sign(runtime, last)
-    if probes.rebooted_since(since):
-        return End(
-            None,
-            "Nobody gets an answer. The machine restarted, and nothing started the gateway again.",
-            (diary,),
-        )
     kill = probes.kill(last.pid, last.began)
     if kill:
         cause = Finding(
@@ -429,7 +507,10 @@ def _killed(probes: Probes, runtime: Runtime, last: Life, diary: Evidence) -> En
         severity=Severity.ERROR,
         title="the gateway died suddenly",
         subject="gateway",
-        detail="It did not shut down: SIGKILL, lack of memory or a crash of Python does that.",
+        detail=(
+            "It did not shut down. The cause is probably SIGKILL, lack of memory or a crash of "
+            "Python."
+        ),
         evidence=evidence,
         since=since,
         data={"pid": last.pid},

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, snapshot, text
+from hermes_doctor.api import (
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    Snapshot,
+    check,
+    count,
+    shorten,
+    snapshot,
+    spoken,
+    text,
+)
 
 _INSIDE = ("state.db", "logs/gateway.log", "logs/agent.log", "kanban.db")
 _MEANT = ("HERMES_HOME_MODE", "HERMES_SKIP_CHMOD", "HERMES_CONTAINER")
@@ -18,7 +32,9 @@ def home_mode(probes: Probes) -> Iterator[Finding]:
         raise Skip("the home is not a real folder")
     yield from _mode(probes, home.mode)
     user = probes.gateway_user()
-    if probes.gateways() and user.uid != home.uid:
+    if probes.is_home_closed():
+        yield _closed(probes, home, user.uid)
+    elif probes.gateways() and user.uid != home.uid:
         yield Finding(
             code="PERM-OWNER",
             severity=Severity.INFO,
@@ -34,6 +50,48 @@ def home_mode(probes: Probes) -> Iterator[Finding]:
             ),
             next="Run the gateway as the owner of the home: set `User=` in its unit.",
         )
+
+
+def _closed(probes: Probes, home: Snapshot, uid: int) -> Finding:
+    """Report that the user of a container may not enter or change the home."""
+    owner = probes.supervision().owner
+    assert owner is not None
+    state = owner.settings.get("Status", owner.state)
+    output = probes.container_output()
+    return Finding(
+        code="PERM-OWNER",
+        severity=Severity.ERROR,
+        title="the user of the container may not write to the home",
+        subject="the home",
+        detail=text(
+            "Nobody gets an answer. The gateway in the container {name} cannot start, because its "
+            "volume belongs to another user.",
+            name=owner.name,
+        ),
+        evidence=(
+            Evidence(
+                owner.name,
+                text(
+                    "runs as {uid}; {state}, restarted {times}",
+                    uid=uid,
+                    state=state,
+                    times=count(owner.number("NRestarts"), "time"),
+                ),
+            ),
+            Evidence(str(probes.home.path), f"owner {home.uid}, mode {home.mode:04o}"),
+            *(
+                (Evidence(f"docker logs {owner.name}", shorten(spoken(output), 160)),)
+                if output
+                else ()
+            ),
+        ),
+        next=text(
+            "Run `sudo chown -R {uid} {folder}`; the container then starts by itself.",
+            uid=uid,
+            folder=shlex.quote(str(probes.home.path)),
+        ),
+        data={"uid": uid},
+    )
 
 
 def _mode(probes: Probes, mode: int) -> Iterator[Finding]:

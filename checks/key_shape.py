@@ -112,10 +112,10 @@ def _stranger(found: Resolved, way: Way) -> Iterator[Finding]:
         title=text("{key} is sent to {host}", key=key.name, host=said(urls.host(address))),
         subject=way.route.path,
         detail=(
-            "This release sends it to every address that has no key of its own, so another "
-            "company gets your key."
+            "This release sends it to every address for which no key is set, so another company "
+            "gets your key."
         ),
-        evidence=(Evidence(url.source.place, f"{said(address)} has no key of its own"),),
+        evidence=(Evidence(url.source.place, f"no key is set for {said(address)}"),),
         caused_by="CFG-KEY-ENV" if _ignores_its_key(way) else None,
         fix="name-key" if way.own and name else None,
         data={"edits": (Put((*way.own.path, "key_env"), name),) if way.own and name else ()},

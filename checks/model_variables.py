@@ -13,6 +13,7 @@ from hermes_doctor.api import (
     Unset,
     check,
     configured,
+    ignored_relay,
     said,
     text,
     urls,
@@ -34,7 +35,8 @@ def model_variables(probes: Probes) -> Iterator[Finding]:
             )
     address = found.world.getenv("OPENAI_BASE_URL")
     uses = found.main.provider and found.main.provider.value == "openai-api"
-    if address and url and not uses and address.rstrip("/") != (url.value or "").rstrip("/"):
+    ignored = address and not uses and not ignored_relay(found)
+    if ignored and url and address.rstrip("/") != (url.value or "").rstrip("/"):
         yield _finding(
             found,
             "OPENAI_BASE_URL",

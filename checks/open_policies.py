@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from hermes_doctor.api import (
+    PROGRAMS,
     Block,
+    CouldNotLook,
     Evidence,
     Finding,
     Probes,
@@ -14,6 +16,7 @@ from hermes_doctor.api import (
     Skip,
     Text,
     check,
+    listed,
     said,
     text,
 )
@@ -30,6 +33,10 @@ _OWN = {
 }
 """The platforms that have policies of their own, with the prefix of their variables."""
 _WORDS = ("open", "allowlist", "pairing", "disabled")
+_NO_GROUPS = {"weixin": "disabled"}
+"""The platforms that ignore groups unless a policy says otherwise."""
+_UP = ("running", "degraded", "draining")
+"""The states that a gateway writes once it works."""
 _TRUE = ("true", "1", "yes")
 _MEANT = {
     "whitelist": "allowlist",
@@ -57,6 +64,7 @@ def open_policies(probes: Probes) -> Iterator[Finding]:
     asked = [one for one in found.platforms if one.name in _OWN]
     if not asked:
         raise Skip("no platform with an access policy is set up")
+    runs = _is_running(probes)
     for platform in asked:
         for kind in ("dm_policy", "group_policy"):
             policy = _policy(found, platform, kind)
@@ -64,9 +72,11 @@ def open_policies(probes: Probes) -> Iterator[Finding]:
                 continue
             word = policy.strip().lower()
             if word == "open":
-                yield from _open(found, platform, kind, policy.source)
+                yield from _open(found, platform, kind, policy.source, runs)
             elif word not in _WORDS:
                 yield _unknown(found, platform, kind, word, policy.source)
+            elif word == "disabled" and kind == "dm_policy":
+                yield _disabled(found, platform, policy.source)
 
 
 def _policy(found: Resolved, platform: Access, kind: str) -> Text | None:
@@ -79,7 +89,19 @@ def _policy(found: Resolved, platform: Access, kind: str) -> Text | None:
     return found.world.variables.get(f"{_OWN[platform.name]}_{kind.upper()}")
 
 
-def _open(found: Resolved, platform: Access, kind: str, source: Source) -> Iterator[Finding]:
+def _is_running(probes: Probes) -> bool:
+    try:
+        running = [gateway.pid for gateway in probes.gateways()]
+        runtime = probes.runtime()
+        owner = runtime.state_owner  # in a crash loop, a process that starts has not written yet
+        return bool(owner and owner.pid in running and runtime.state in _UP)
+    except CouldNotLook:
+        return False
+
+
+def _open(
+    found: Resolved, platform: Access, kind: str, source: Source, runs: bool
+) -> Iterator[Finding]:
     opted = ("GATEWAY_ALLOW_ALL_USERS", f"{_OWN[platform.name]}_ALLOW_ALL_USERS")
     if any(found.world.getenv(one).lower() in _TRUE for one in opted):
         return
@@ -90,8 +112,7 @@ def _open(found: Resolved, platform: Access, kind: str, source: Source) -> Itera
         severity=Severity.CRITICAL if refuses else Severity.INFO,
         title=(
             text(
-                "the gateway refuses to start: {platform} is open to everyone",
-                platform=platform.label,
+                "{platform} is open to everyone, so Hermes does not start", platform=platform.label
             )
             if refuses
             else text(
@@ -101,7 +122,10 @@ def _open(found: Resolved, platform: Access, kind: str, source: Source) -> Itera
         ),
         subject=f"{platform.name} {kind}",
         detail=(
-            "Nobody gets an answer. Hermes starts with an open policy only if another setting "
+            "The running gateway still answers. Hermes starts with an open policy only if another "
+            "setting allows all users."
+            if refuses and runs
+            else "Nobody gets an answer. Hermes starts with an open policy only if another setting "
             "allows all users."
             if refuses
             else "Later releases start with an open policy only if another setting allows all "
@@ -131,6 +155,36 @@ def _closed(found: Resolved, platform: Access, kind: str) -> str:
         return "allowlist" if listed else "pairing"
     grouped = block.path("group_allow_from") or found.world.getenv(f"{prefix}_GROUP_ALLOWED_USERS")
     return "allowlist" if grouped else "disabled"
+
+
+def _disabled(found: Resolved, platform: Access, source: Source) -> Finding:
+    """Report that direct messages are switched off; bad if the bot has no other platform."""
+    groups = _policy(found, platform, "group_policy")
+    closed = (groups.strip().lower() if groups else _NO_GROUPS.get(platform.name)) == "disabled"
+    others = [one.label for one in found.platforms if one.name not in (platform.name, *PROGRAMS)]
+    data = _data(source, _closed(found, platform, "dm_policy"))
+    return Finding(
+        code="PLATFORM-POLICY",
+        severity=Severity.INFO if others else Severity.ERROR if closed else Severity.WARNING,
+        title=text("{platform}: direct messages are switched off", platform=platform.label),
+        subject=f"{platform.name} dm_policy",
+        detail=(
+            text(
+                "The bot ignores them here. It has other platforms: {others}.",
+                others=listed(others),
+            )
+            if others
+            else "Nobody gets an answer: the bot ignores direct messages, messages in groups, "
+            "and has no other platform."
+            if closed
+            else "The bot ignores every direct message and answers only in groups. It has no "
+            "other platform."
+        ),
+        evidence=(Evidence(source.place, "dm_policy: disabled"),),
+        fix="set-policy" if data and not others else None,
+        data=data,
+        next="" if data else "Set it to allowlist or pairing, then restart the gateway.",
+    )
 
 
 def _unknown(found: Resolved, platform: Access, kind: str, word: str, source: Source) -> Finding:

@@ -20,13 +20,6 @@ from hermes_doctor.api import (
 if TYPE_CHECKING:
     from hermes_doctor.api import Packages, Platform
 
-_EXTRAS = {
-    "lark_oapi": "feishu",
-    "dingtalk_stream": "dingtalk",
-    "mautrix": "matrix",
-    "microsoft_teams": "teams",
-}
-"""The extra of Hermes' package that installs a library; the others are in `messaging`."""
 _OFF = "HERMES_DISABLE_LAZY_INSTALLS"
 _PLUGINS_SINCE = {
     "discord": (0, 15), "mattermost": (0, 15), "ntfy": (0, 15), "homeassistant": (0, 17),
@@ -76,7 +69,7 @@ def _unknown(probes: Probes, version: str) -> Iterator[Finding]:
             ),
             subject=one.name,
             detail=text(
-                "Nobody on {platform} gets an answer. Hermes supports it since {release}.",
+                "Nobody on {platform} gets an answer. Hermes has supported it since {release}.",
                 platform=one.label,
                 release=one.since,
             ),
@@ -161,8 +154,6 @@ def _missing(
     if not packages.alone or world.getenv(_TARGET):
         return  # the library may be installed elsewhere
     lazy = _is_lazy(probes, packages, platform)
-    extra = _EXTRAS.get(library, "messaging")
-    python = f"{packages.folder.parents[2]}/bin/python"
     yield Finding(
         code="PLATFORM-DEPS",
         severity=Severity.ERROR,
@@ -189,11 +180,8 @@ def _missing(
             Evidence(str(packages.folder), f"no {library}"),
         ),
         next=text(
-            "Run `{python} -m pip install 'hermes-agent[{extra}]=={version}'`, then restart the "
-            "gateway.",
-            python=python,
-            extra=extra,
-            version=version,
+            "Run `{command}`, then restart the gateway.",
+            command=packages.install_command(library, version),
         ),
     )
 

@@ -99,7 +99,7 @@ def _half_open(gateway: Gateway, link: Link, seconds: float, how: str) -> Findin
         code="NET-SLEEP-WAKE",
         severity=Severity.ERROR if link.sure else Severity.WARNING,
         title=text(
-            "{platform} looks connected but receives nothing since {time}"
+            "the connection of {platform} has been dead since {time}"
             if link.sure
             else "{platform} may have lost its connection at {time}",
             platform=label,
@@ -107,8 +107,8 @@ def _half_open(gateway: Gateway, link: Link, seconds: float, how: str) -> Findin
         ),
         subject=link.platform.name,
         detail=text(
-            "Nobody on {platform} gets an answer. Connections often die after sleep or a network "
-            "change; a restart of the gateway fixes it."
+            "Nobody on {platform} gets an answer, although it looks connected. Connections often "
+            "die after sleep or a network change; a restart of the gateway fixes it."
             if link.sure
             else "If so, nobody on {platform} gets an answer. Connections often die after sleep or "
             "a network change; a restart fixes it.",

@@ -14,6 +14,7 @@ from hermes_doctor.api import (
     NamedTuple,
     Probes,
     Severity,
+    Skip,
     check,
     clock,
     pattern,
@@ -55,7 +56,15 @@ _GRACE = timedelta(minutes=2)
 """A disconnected platform has usually reconnected by then."""
 _EXPIRED = timedelta(minutes=11)
 _PLAIN = pattern(r"[a-z0-9_./ -]{1,60}", re.IGNORECASE)
-_TOKEN = pattern(r"token response missing access_token|Failed to get QQ Bot access token")
+_TOKEN = pattern(
+    r"token response missing access_token|Failed to get QQ Bot access token: Client error '4"
+)
+"""QQ has answered and refused; other errors of the same request are those of the network."""
+_ATTEMPT = pattern(r"QQ startup failed: |Reconnect failed: ")
+_NO_NAME = pattern(
+    r"Name or service not known|name resolution|nodename nor servname|getaddrinfo failed|"
+    r"No address associated with hostname"
+)
 _ANSWER = pattern(r"'code': (\d{4,6})\b(?:.{0,60}?'message': '([\w ,.;:()-]{1,80})')?")
 """Code and message in QQ's answer to a request for a token."""
 _WRONG_SECRET = "100016"
@@ -72,6 +81,8 @@ _GAVE_UP = pattern(r"\[QQBot:[^\]]*\] Max reconnect attempts reached")
 @check(id="platform-states", group="connections", codes=_CODES, needs="gateway")
 def platform_states(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Is every platform connected, according to the gateway?"""
+    if due := probes.next_start():
+        raise Skip(due.what)
     gateways = probes.gateways()
     state = probes.runtime().state
     asked = False
@@ -174,7 +185,7 @@ def _diagnosis(platform: Platform, claim: PlatformState, words: list[Word]) -> _
     code = _BY_ERROR.get(error)
     if code is None and claim.state != "retrying":
         code = _BY_PLATFORM.get(platform.name)
-    title = text("{platform} is not connected", platform=label)
+    title = _no_connection(label, claim)
     if code == "TG-409":
         return _Diagnosis(
             code,
@@ -190,7 +201,8 @@ def _diagnosis(platform: Platform, claim: PlatformState, words: list[Word]) -> _
             step="Run `hermes-doctor check --network` to see where the connection fails.",
         )
     if claim.state == "retrying":
-        return _Diagnosis(code or "PLATFORM-DOWN", title, "The gateway keeps trying.")
+        keeps_trying = "The gateway keeps trying."
+        return _Diagnosis(code or "PLATFORM-DOWN", title, keeps_trying, step=_network_step(claim))
     return _Diagnosis(
         code or "PLATFORM-DOWN",
         title,
@@ -204,14 +216,14 @@ def _qq(label: str, claim: PlatformState, words: list[Word]) -> _Diagnosis:
         why = error[3:] if _PLAIN.fullmatch(error) else "unknown reason"
         return _Diagnosis(
             "QQ-FATAL-CLOSE",
-            text("QQ has shut the bot out: {reason}", reason=why.replace("_", " ")),
-            "QQ closed the connection for good.",
+            text("QQ blocks the bot: {reason}", reason=why.replace("_", " ")),
+            "QQ closed the connection permanently.",
             _closings(words),
             "Check the state of the bot on q.qq.com, then restart the gateway.",
         )
-    token = [word for word in words if _TOKEN.search(word.text)]
-    if error == "qq_connect_error" and token:
-        return _token(token[-1])
+    attempts = [word for word in words if _ATTEMPT.search(word.text)][-1:]
+    if error == "qq_connect_error" and attempts and _TOKEN.search(attempts[0].text):
+        return _token(attempts[0])
     if any(_GAVE_UP.match(word.text) for word in words):
         return _Diagnosis(
             "QQ-GIVEUP",
@@ -232,10 +244,23 @@ def _qq(label: str, claim: PlatformState, words: list[Word]) -> _Diagnosis:
         return _Diagnosis("QQ-GIVEUP", title, "It does not reconnect by itself.", _closings(words))
     return _Diagnosis(
         "PLATFORM-DOWN",
-        text("{platform} is not connected", platform=label),
+        _no_connection(label, claim),
         "The gateway keeps trying.",
         _closings(words),
+        _network_step(claim),
     )
+
+
+def _no_connection(label: str, claim: PlatformState) -> str:
+    if _NO_NAME.search(claim.error_message or ""):
+        return text("{platform}: the server name cannot be resolved", platform=label)
+    return text("{platform} is not connected", platform=label)
+
+
+def _network_step(claim: PlatformState) -> str:
+    if not _NO_NAME.search(claim.error_message or ""):
+        return ""
+    return "Check the DNS of this machine: `hermes-doctor check --network` tries every name."
 
 
 def _token(word: Word) -> _Diagnosis:
@@ -339,15 +364,23 @@ def _never_started(probes: Probes, platform: Platform) -> Finding:
         ),
         evidence=tuple(evidence),
         next=(
-            text(
-                "Install {library} into the Python environment of Hermes, then restart the "
-                "gateway.",
-                library=library,
-            )
+            _install(probes, str(library))
             if missing
             else "Look in logs/gateway.log for `No adapter available` or `requirements not met`."
         ),
     )
+
+
+def _install(probes: Probes, library: str) -> str:
+    """Return how to install a library, with the whole command if the environment is known."""
+    packages, found = probes.packages(), probes.installation()
+    if packages is None or found is None:
+        return text(
+            "Install {library} into the Python environment of Hermes, then restart the gateway.",
+            library=library,
+        )
+    command = packages.install_command(library, found.version)
+    return text("Run `{command}`, then restart the gateway.", command=command)
 
 
 def _newer(probes: Probes, gateway: Gateway, platform: Platform) -> bool:

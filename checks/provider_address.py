@@ -20,6 +20,7 @@ from hermes_doctor.api import (
     Way,
     check,
     configured,
+    own_provider_at,
     pattern,
     said,
     sentences,
@@ -226,6 +227,8 @@ def _shadowed(found: Resolved, way: Way) -> Iterator[Finding]:
     for other in url.shadows:
         if other.source.name == "CUSTOM_BASE_URL" or _same(other.value, url.value):
             continue
+        if way.own is None and own_provider_at(found.world, other.value):
+            continue  # provider-left offers the provider that has this address
         if url.source.name == "CUSTOM_BASE_URL":
             edits: tuple[Edit, ...] = (Unset("CUSTOM_BASE_URL"),) if url.source.line else ()
             why = "Messages go to the address in CUSTOM_BASE_URL, which overrides it."
@@ -269,7 +272,7 @@ def _to_openrouter(*, sold: bool, unknown: bool) -> str:
             "Every message fails: it goes to OpenRouter, whose models are all named like "
             "vendor/model."
         )
-    return "Every message goes to OpenRouter instead, with its key and at its prices."
+    return "Every message goes to OpenRouter instead, with your OpenRouter key and at its prices."
 
 
 def _same(one: str | None, other: str | None) -> bool:

@@ -1,4 +1,4 @@
-"""Check with `--network` that each model provider would answer the next message."""
+"""Check that each model provider answers: with `--network`, or by the last `hermes-doctor ask`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
+    clock,
     said,
     text,
 )
 
 if TYPE_CHECKING:
-    from hermes_doctor.api import Trial
+    from hermes_doctor.api import AskAttempt, AskRecord, Trial
 
 _CODES = ["PROVIDER-401", "PROVIDER-402-429", "PROVIDER-403", "CFG-MODEL", "PROVIDER-DOWN"]
 _VERDICTS = {
@@ -86,16 +87,63 @@ def provider_answers(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         yield _finding(one, bridged=bridged)
 
 
+@check(id="provider-asked", group="connections", codes=_CODES, needs="ask")
+def provider_asked(probes: Probes) -> Iterator[Finding]:
+    """Did the model provider answer the last `hermes-doctor ask`?"""
+    if probes.network and probes.paid_requests:
+        raise Skip("--network asks the providers again")
+    found = probes.last_ask()
+    for one in found.attempts if found else ():
+        if found and not one.is_fine:
+            yield from _of_attempt(one, found)
+
+
+def _of_attempt(one: AskAttempt, found: AskRecord) -> Iterator[Finding]:
+    direct = found.via == "provider"
+    if direct and one.failed in _STAGES:
+        made = _problem("down", one.name, one.route, bridged=found.is_fine)
+        title = text("{provider} cannot be reached", provider=said(one.name))
+        made = made._replace(
+            title=title, next="Check the address of the provider and the network of this machine."
+        )
+    elif one.kind in _VERDICTS or (direct and one.failed):
+        made = _problem(one.kind or "down", one.name, one.route, bridged=found.is_fine)
+    else:  # what the gateway or the provider said does not name a problem of the provider
+        return
+    words = said(one.words) or "no reason given"
+    if one.status and not words.startswith("HTTP"):
+        words = f"HTTP {one.status}: {words}"
+    asked = text(
+        "{time}  {model} at {host}: {words}"
+        if direct
+        else "{time}  {model} through the gateway: {words}",
+        time=clock(found.at),
+        model=said(one.model),
+        host=one.host,
+        words=words,
+    )
+    yield made._replace(
+        subject=f"{one.route} {one.provider}".strip(),
+        since=found.at,
+        evidence=(Evidence("hermes-doctor ask", asked),),
+    )
+
+
 def _finding(one: Trial, *, bridged: bool) -> Finding:
     kind = one.verdict.kind if one.verdict else "down"
+    made = _problem(kind, one.name, one.route.path, bridged=bridged)
+    return made._replace(evidence=tuple(_evidence(one)))
+
+
+def _problem(kind: str, name: str, path: str, *, bridged: bool) -> Finding:
     code, title, step = _VERDICTS[kind]
-    first = one.route.path == "model"
+    first = path == "model"
     mild = kind == "limit" or bridged or not first
     return Finding(
         code=code,
         severity=Severity.WARNING if mild else Severity.ERROR,
-        title=text(title, provider=said(one.name)),
-        subject=one.route.path,
+        title=text(title, provider=said(name)),
+        subject=path,
         detail=(
             "This is a fallback; it does not help when the main model fails."
             if not first
@@ -105,7 +153,6 @@ def _finding(one: Trial, *, bridged: bool) -> Finding:
             if kind == "limit"
             else "Every message fails."
         ),
-        evidence=tuple(_evidence(one)),
         next=step,
     )
 

@@ -82,7 +82,7 @@ def _finding(platform: Platform, since: float, until: float, usual: list[int]) -
         title=text("{platform} has been unusually quiet", platform=platform.label),
         subject=platform.name,
         detail=text(
-            "Users of {platform} may write without an answer. The gateway works and reports no "
+            "Users of {platform} may get no answer. The gateway works and reports no "
             "error; the connection may be dead.",
             platform=platform.label,
         ),

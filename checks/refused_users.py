@@ -26,6 +26,8 @@ _SHOWN = 12
 """There may be hundreds of strangers."""
 _TRIES_AGAIN = 2
 """Who sets up a bot writes again if it does not answer; one message says nothing."""
+_FEW = 3
+"""A bot that more strangers have found is public; then only those who insist are a warning."""
 _INSISTS, _SPAN, _LATELY = 5, 7200.0, 6 * 3600.0
 _DECORATION = "@ '\"[](){}<>;‘’“”+"
 
@@ -41,14 +43,18 @@ def refused_users(probes: Probes) -> Iterator[Finding | Partly]:
     refusals = probes.refusals()
     doors = {door.name: door for door in probes.doors()}
     paired = probes.pairing().approved
+    waiting = {(one.platform, one.user) for one in probes.pairing().requests}
     left = 0
+    crowded = _crowded(refusals)
     for one in refusals:
         door = doors.get(one.platform)
         if door and (door.admits(one.user) or one.user in paired.get(one.platform, ())):
             yield from _since(probes, door, one)
+        elif (one.platform, one.user) in waiting:
+            continue  # the check of pairing requests reports this person
         elif left < _SHOWN:
             left += 1
-            yield _refused(probes, door, one, list(doors.values()))
+            yield _refused(probes, door, one, list(doors.values()), few=one.platform not in crowded)
         else:
             left += 1
     if left > _SHOWN:
@@ -61,7 +67,15 @@ def refused_users(probes: Probes) -> Iterator[Finding | Partly]:
         )
 
 
-def _refused(probes: Probes, door: Entrance | None, one: Refusal, doors: list[Entrance]) -> Finding:
+def _crowded(refusals: list[Refusal]) -> set[str]:
+    """Return the platforms on which many strangers write to the bot."""
+    names = [one.platform for one in refusals]
+    return {name for name in names if names.count(name) > _FEW}
+
+
+def _refused(
+    probes: Probes, door: Entrance | None, one: Refusal, doors: list[Entrance], *, few: bool
+) -> Finding:
     named = is_id(one.platform, one.user)
     who = one.user if named else "a user without a valid id"
     meant = list(_meant(probes, door, one, doors)) if named else []
@@ -71,19 +85,24 @@ def _refused(probes: Probes, door: Entrance | None, one: Refusal, doors: list[En
     if door and door.lists:
         where = f"{door.lists[0].source.name} in {door.lists[0].source.place}"
     fits = named and door is not None
+    subject = f"{one.platform} {who}"
+    asked = meant or insists or alone or (few and fits)
     return Finding(
         code="AUTHZ-UNAUTHORIZED",
-        severity=Severity.WARNING if meant or insists or alone else Severity.INFO,
+        severity=Severity.WARNING if asked else Severity.INFO,
         title=text(
             "the bot refuses {user} on {platform}",
             user=who,
             platform=door.label if door else one.platform,
         ),
-        subject=f"{one.platform} {who}",
+        subject=subject,
         detail=(
             "No user is approved on this platform yet, so the bot answers nobody there. This may "
             "be you or a stranger."
             if alone
+            else "This user gets no answer, because the allowlist lacks the id. That is right for "
+            "a stranger."
+            if door and door.lists
             else "The bot ignores this user, which is right for a stranger."
         ),
         evidence=(
@@ -92,7 +111,7 @@ def _refused(probes: Probes, door: Entrance | None, one: Refusal, doors: list[En
             *([Evidence(where, "does not contain this id")] if door else []),
         ),
         since=one.first,
-        next=_next(probes, door, one, where),
+        next=_next(probes, door, one, where, subject if fits else ""),
         fix="add-allowed-user" if fits else None,
         data={"platform": one.platform, "user": one.user, "variable": door.variable}
         if door and named
@@ -105,7 +124,7 @@ def _nobody_is_approved(probes: Probes, door: Entrance | None) -> bool:
     return bool(door and not door.lists and not probes.pairing().approved.get(door.name))
 
 
-def _next(probes: Probes, door: Entrance | None, one: Refusal, where: str) -> str:
+def _next(probes: Probes, door: Entrance | None, one: Refusal, where: str, subject: str) -> str:
     """Return how to approve the user; a first allowlist would lock out all paired users."""
     paired = probes.pairing().approved.get(one.platform)
     if door and not door.lists and (door.invites or paired):
@@ -113,6 +132,14 @@ def _next(probes: Probes, door: Entrance | None, one: Refusal, where: str) -> st
             "If you know this user, ask for the pairing code that the bot sends and run "
             "`hermes pairing approve {platform} CODE`.",
             platform=one.platform,
+        )
+    if subject:
+        return text(
+            "If you know this user, run `hermes-doctor fix AUTHZ-UNAUTHORIZED --subject "
+            "'{subject}' --apply --yes{home}`; it adds the id to {list}.",
+            subject=subject,
+            home=probes.home.option,
+            list=where,
         )
     return text("If you know this user, add the id to {list}.", list=where)
 

@@ -27,9 +27,12 @@ _LIMIT, _GAP, _RECENT = 3, timedelta(minutes=5), timedelta(hours=1)
 @check(id="restart-loop", group="gateway", codes=["GW-CRASH-LOOP"])
 def restart_loop(probes: Probes) -> Iterator[Finding]:
     """Has Hermes counted no loop of restarts?"""
-    boots = _boots(probes)
-    if not boots:
+    counted = _boots(probes)
+    if not counted:
         raise Skip("Hermes has counted no interrupting restart")
+    boots = [boot for boot in counted if boot > probes.proved_at()]
+    if not boots:
+        return
     chain = boots[-1:]
     for boot in reversed(boots[:-1]):
         if chain[0] - boot > _GAP:

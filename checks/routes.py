@@ -65,6 +65,7 @@ def _in_table(probes: Probes) -> Iterator[Finding]:
             subject="state.db",
             detail="Hermes corrects it with the next message of the chat or at its next start.",
             evidence=(Evidence("state.db", f"gateway_routing: {count(stale, 'row')}"),),
+            next="Nothing to do.",
         )
 
 

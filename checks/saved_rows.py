@@ -62,7 +62,7 @@ def saved_rows(probes: Probes) -> Iterator[Finding | CouldNotLook]:
                 evidence=(evidence,),
                 since=one.saved_at,
                 next=text(
-                    "Run {restore} to compare and decide, or {prune} to do without them.",
+                    "Run {restore} to compare and decide, or {prune} if you do not need them.",
                     restore=restore,
                     prune=drop,
                 ),

@@ -13,7 +13,7 @@ _BY_SETTINGS = (0, 20, 5)
 
 @check(id="served-profiles", group="gateway", codes=["GW-EXIT78"], needs="profile")
 def served_profiles(probes: Probes) -> Iterator[Finding]:
-    """May this profile start a gateway of its own?"""
+    """May this profile start its own gateway?"""
     listed = probes.listed_by()
     if listed is None:
         raise Skip("the gateway of the root home does not list this profile")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from hermes_doctor.api import (
     CouldNotLook,
@@ -16,11 +17,17 @@ from hermes_doctor.api import (
     text,
 )
 
+if TYPE_CHECKING:
+    from hermes_doctor.api import Unit
+
+_HERMES = "/opt/hermes/.venv/bin/hermes"
+"""Where the official image has Hermes."""
+
 
 @check(
     id="service-container",
     group="supervision",
-    codes=["DOCKER-S6-DOWN", "DOCKER-NO-RESTART"],
+    codes=["DOCKER-S6-DOWN", "DOCKER-NO-RESTART", "DOCKER-EXEC-PATH"],
     needs="service",
 )
 def service_container(probes: Probes) -> Iterator[Finding]:
@@ -43,7 +50,7 @@ def service_container(probes: Probes) -> Iterator[Finding]:
                 ),
                 subject=unit.name,
                 detail=(
-                    "It stays stopped, also when the container restarts, until you start it."
+                    "It stays stopped, even if the container restarts, until you start it."
                     if meant
                     else "Nobody gets an answer. s6, which supervises the gateway in the "
                     "container, does not start it."
@@ -54,31 +61,61 @@ def service_container(probes: Probes) -> Iterator[Finding]:
             )
     for unit in boxes:
         if unit.settings.get("Restart") == "no":
-            yield Finding(
-                code="DOCKER-NO-RESTART",
-                severity=Severity.WARNING,
-                title=text("Docker does not restart the container {name}", name=unit.name),
-                subject=unit.name,
-                detail="After a crash or a reboot the bot stays silent until you start it.",
-                evidence=(
-                    Evidence(
-                        unit.name,
-                        text(
-                            "restart policy: no; state: {state}",
-                            state=unit.settings.get("Status") or unit.state,
-                        ),
-                    ),
+            yield _no_restart(unit)
+        yield from _hermes_outside_path(probes, unit)
+
+
+def _no_restart(unit: Unit) -> Finding:
+    return Finding(
+        code="DOCKER-NO-RESTART",
+        severity=Severity.WARNING,
+        title=text("Docker does not restart the container {name}", name=unit.name),
+        subject=unit.name,
+        detail="After a crash or a reboot the bot stays silent until you start it.",
+        evidence=(
+            Evidence(
+                unit.name,
+                text(
+                    "restart policy: no; state: {state}",
+                    state=unit.settings.get("Status") or unit.state,
                 ),
-                next=(
-                    "Add `restart: unless-stopped` to the service in compose.yaml, then run "
-                    "`docker compose up -d`."
-                    if unit.settings.get("Project")
-                    else text(
-                        "Run `docker update --restart unless-stopped {name}`.", name=unit.name
-                    )
-                ),
-                data={"unit": unit},
-            )
+            ),
+        ),
+        fix="configure-container",
+        data={"unit": unit, "wanted": {"restart": "unless-stopped"}},
+    )
+
+
+def _hermes_outside_path(probes: Probes, unit: Unit) -> Iterator[Finding]:
+    """Report that `docker exec NAME hermes` finds no program, as its PATH does not lead there."""
+    if unit.pid is None:
+        return
+    folders = [one for one in unit.environment.get("PATH", "").split(":") if one.startswith("/")]
+    if not folders or probes.container_has(unit.pid, _HERMES) is not True:
+        return
+    if any(probes.container_has(unit.pid, f"{one}/hermes") is not False for one in folders):
+        return
+    yield Finding(
+        code="DOCKER-EXEC-PATH",
+        severity=Severity.INFO,
+        title=text("`docker exec {name} hermes` finds no hermes", name=unit.name),
+        subject=unit.name,
+        detail=(
+            "Its folder is not in the PATH of the container. As root it would also create files "
+            "that the gateway cannot read."
+        ),
+        evidence=(
+            Evidence(unit.name, f"PATH={':'.join(folders)}"),
+            Evidence(unit.name, f"has {_HERMES}"),
+        ),
+        next=text(
+            "Run `docker exec -it -u {user} {name} {program} …`.",
+            user=unit.user or "hermes",
+            name=unit.name,
+            program=_HERMES,
+        ),
+        data={"unit": unit},
+    )
 
 
 def _stopped_on_purpose(probes: Probes) -> bool:

@@ -16,6 +16,8 @@ from hermes_doctor.api import (
     Severity,
     check,
     count,
+    shorten,
+    spoken,
     text,
 )
 
@@ -27,6 +29,8 @@ _RESTART, _CONFIG = 75, 78
 """Exit codes of a gateway that asks for a restart, and of one with invalid settings."""
 _NOT_STARTED = (200, 203)
 """systemd could not run the program; another check reports the wrong definition."""
+_LONG = 160
+"""Characters of an error that are shown."""
 _FEW = 3
 _SHORT = 120.0
 _WINDOW = timedelta(minutes=10)
@@ -53,7 +57,7 @@ def service_state(probes: Probes) -> Iterator[Finding]:
         if unit.state == "failed":
             yield _given_up(unit)
         elif loop:
-            yield _endless(unit, loop)
+            yield _endless(probes, unit, loop)
         elif unit.kind == "launchd" and unit.state != "active" and _status(unit) == _CONFIG:
             yield _hopeless(unit, ())
 
@@ -98,7 +102,7 @@ def _given_up(unit: Unit) -> Finding:
     )
 
 
-def _endless(unit: Unit, loop: Loop) -> Finding:
+def _endless(probes: Probes, unit: Unit, loop: Loop) -> Finding:
     if loop.status == _CONFIG:
         return _hopeless(unit, loop.evidence)
     if loop.status == _RESTART:
@@ -124,11 +128,19 @@ def _endless(unit: Unit, loop: Loop) -> Finding:
         title=text("the gateway of {unit} stops after each start", unit=unit.name),
         subject=unit.name,
         detail="Nobody gets an answer, although the service restarts the gateway all the time.",
-        evidence=loop.evidence,
+        evidence=loop.evidence + _output(probes, unit),
         next="Read the newest lines of logs/errors.log to see why the gateway stops.",
         fix="reset-gateway",
         data={"unit": unit},
     )
+
+
+def _output(probes: Probes, unit: Unit) -> tuple[Evidence, ...]:
+    """Return the last error that a container printed: it may fail before it writes a log."""
+    output = probes.container_output() if unit.kind == "docker" else ""
+    if not output:
+        return ()
+    return (Evidence(f"docker logs {unit.name}", shorten(spoken(output), _LONG)),)
 
 
 def _hopeless(unit: Unit, more: tuple[Evidence, ...]) -> Finding:
@@ -173,12 +185,12 @@ def _loop(probes: Probes, unit: Unit) -> Loop | None:
 
 
 def _starts(probes: Probes) -> list[datetime]:
-    """Return the latest starts that the gateway recorded, oldest first."""
+    """Return the latest starts that the gateway recorded since it was set right, oldest first."""
     try:
-        told = probes.runtime().starts
-        return sorted(told or [life.began for life in probes.diary()])
+        told = probes.runtime().starts or [life.began for life in probes.diary()]
     except CouldNotLook:
         return []
+    return sorted(one for one in told if one > probes.proved_at())
 
 
 def _ends(probes: Probes, now: datetime) -> tuple[int, tuple[Evidence, ...]]:

@@ -27,8 +27,8 @@ def shared_tokens(probes: Probes) -> Iterator[Finding]:
                 "Only one gateway can use a bot. If both run, the later one does not connect to "
                 "{platform}, so it answers nobody there."
                 if one.ran
-                else "Only one gateway can use a bot. None has run there as far as the files show; "
-                "if both run, one answers nobody on {platform}.",
+                else "Only one gateway can use a bot. No file there shows that a gateway has "
+                "run; if both run, one answers nobody on {platform}.",
                 platform=platform.label,
             ),
             evidence=(

@@ -31,7 +31,7 @@ def side_models(probes: Probes) -> Iterator[Finding]:
     """Can the model of every side task do its task?"""
     tasks = [one for one in configured(probes).tasks if one.provider.source.file]
     if not tasks:
-        raise Skip("no side task has settings of its own")
+        raise Skip("no side task has its own settings")
     for task in tasks:
         model = (task.model.value or "" if task.model else "").rpartition("/")[2].lower()
         if task.trouble and task.provider.value not in _LOGINS:

@@ -39,7 +39,7 @@ _TITLES = {
     "part": "{file} has damaged entries",
     "again": "{file} has two jobs with the same id",
 }
-_NO_REPAIR = "Restore the file from a backup of your own: no intact copy was found here."
+_NO_REPAIR = "Restore the file from your own backup: no intact copy was found here."
 
 
 @check(id="store-files", group="stores", codes=[*sorted({*_CODES.values(), _OTHER})])

@@ -139,7 +139,7 @@ def _not_started(at: datetime, seen: Evidence) -> Finding:
     return Finding(
         code="GW-UPDATE-NOT-RESTARTED",
         severity=Severity.ERROR,
-        title="Hermes was updated, and no gateway started since",
+        title="Hermes was updated, and no gateway has started since",
         subject="gateway",
         detail="Nobody gets an answer. The update ended before it started the gateway again.",
         evidence=(seen,),
@@ -169,7 +169,7 @@ def _leftover(name: str, seen: Evidence, at: datetime) -> Finding:
     return Finding(
         code="UPD-RECEIPT",
         severity=Severity.INFO,
-        title="Hermes warns of an old update that is long done",
+        title="Hermes still warns of an update that ended long ago",
         subject=name,
         detail=(
             "No gateway runs old code. Hermes reads an old record and may restart gateways at each "

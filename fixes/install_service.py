@@ -1,4 +1,4 @@
-"""Install a systemd user service for a gateway that has no supervisor."""
+"""Let systemd, or cron where systemd does not run, restart a gateway without a supervisor."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ if TYPE_CHECKING:
     from hermes_doctor.api import Step
 
 
-@fix(id="install-service", codes=["GW-UNSUPERVISED"], safety=Safety.CONFIRM)
+@fix(
+    id="install-service",
+    codes=["GW-UNSUPERVISED", "GW-WSL-NO-SYSTEMD"],
+    safety=Safety.CONFIRM,
+)
 def install_service(probes: Probes, finding: Finding) -> Iterator[Step]:
-    """Install a service that restarts the gateway."""
+    """Install what restarts the gateway: a service, or a crontab line."""
     from hermes_doctor.api import service_installation
 
-    yield from service_installation(probes)
+    yield from service_installation(probes, agreed="GW-DOWN")

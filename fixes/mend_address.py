@@ -14,6 +14,16 @@ if TYPE_CHECKING:
 @fix(id="mend-address", codes=["CFG-BASE-URL"], safety=Safety.CONFIRM)
 def mend_address(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Correct the address of the model provider."""
-    from hermes_doctor.api import do_edits
+    from hermes_doctor.api import Drop, Put, Rename, Unset, do_edits
 
-    yield from do_edits(probes, finding, "correct the address")
+    what = "correct the address"
+    for edit in finding.data["edits"]:
+        if isinstance(edit, Put) and edit.value == "custom":
+            what = "set the provider to custom, so that Hermes uses your address"
+        elif isinstance(edit, Rename):
+            what = "give the address the name that Hermes reads"
+        elif isinstance(edit, Drop):
+            what = "delete the address that Hermes ignores"
+        elif isinstance(edit, Unset):
+            what = "remove the variable that overrides your address"
+    yield from do_edits(probes, finding, what)

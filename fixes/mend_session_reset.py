@@ -1,4 +1,4 @@
-"""Correct an invalid `session_reset` setting or remove an invalid SESSION_RESET_HOUR."""
+"""Correct a wrong `session_reset` setting, or remove a wrong variable that overrides it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def mend_session_reset(probes: Probes, finding: Finding) -> Iterator[Step]:
 
     if "variable" in finding.data:
         name = finding.data["variable"]
-        yield from edit_env(probes, "remove the invalid hour", Unset(name))
+        yield from edit_env(probes, f"remove {name}, so that the default applies", Unset(name))
     else:
         path, value = finding.data["path"], finding.data["value"]
         yield from edit_config(probes, f"set {path[-1]} to {value}", Put(path, value))

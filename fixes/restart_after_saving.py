@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @fix(
     id="restart-after-saving",
-    codes=["DB-DELETED-WAL", "DB-REPLACED"],
+    codes=["DB-DELETED-WAL", "DB-REPLACED", "DB-GONE"],
     safety=Safety.CONFIRM,
     then="save-deleted-log",
     unattended=True,
@@ -55,5 +55,7 @@ def restart_after_saving(probes: Probes, finding: Finding) -> Iterator[Step]:
             found.setdefault(lost.database, []).append((suffix, lost.fd))
     for path, fds in found.items():
         if any(not suffix for suffix, _ in fds):  # only this file has the last writes
-            yield SaveLost(path, pid, tuple(sorted(fds)), why="no other file has its data")
+            kept = first.put_back if first is not None else ()
+            why = "no other file has its data"
+            yield SaveLost(path, pid, tuple(sorted(fds)), why=why, unless=kept)
     yield GatewayStep(service, restart=True, why=finding.title)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, text
+from hermes_doctor.api import CannotFix, CouldNotLook, Finding, Probes, Safety, fix, text
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Step
 
 _CODES = [
     "APPROVAL-DEADLOCK",
+    "APPROVAL-TIMEOUT",
     "CRON-TICKER-DEAD",
     "DB-DISKIO",
     "DB-LOCKED",
@@ -42,6 +43,7 @@ _CODES = [
     "QQ-SESSION",
     "QQ-STALE-RESUME",
     "REPLY-NONE",
+    "SESSION-UNSAVED",
     "SIGNAL-SSE-STALE",
     "SLACK-ZOMBIE",
     "TG-CONNECT-HANG",
@@ -59,8 +61,12 @@ _CODES = [
 @fix(id="restart-gateway", codes=_CODES, safety=Safety.CONFIRM, unattended=True)
 def restart_gateway(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Restart the gateway after its current answers."""
-    from hermes_doctor.api import GatewayStep, gateway_service
+    from hermes_doctor.api import GatewayStep, gateway_service, lacks_room
 
+    if lacks_room(probes.space()):
+        raise CannotFix(
+            "The disk is full, so the gateway could not save anything. Free space first."
+        )
     service = gateway_service(probes)
     pid = service.running()
     if pid is None:
@@ -70,4 +76,13 @@ def restart_gateway(probes: Probes, finding: Finding) -> Iterator[Step]:
         raise CannotFix(
             text("Process {pid} is not the gateway. Stop that process yourself.", pid=named)
         )
+    if finding.code == "SESSION-UNSAVED" and not _can_read_history(probes):
+        raise CannotFix("First repair state.db: the gateway opens it only when it starts.")
     yield GatewayStep(service, restart=True, why=finding.title)
+
+
+def _can_read_history(probes: Probes) -> bool:
+    try:
+        return probes.condition(probes.home / "state.db").readable
+    except (CouldNotLook, FileNotFoundError):
+        return False

@@ -11,20 +11,20 @@ if TYPE_CHECKING:
     from hermes_doctor.api import Step
 
 
-@fix(id="restore-database", codes=["DB-EMPTY", "DB-GONE", "DB-NOTADB"], safety=Safety.CONFIRM)
+@fix(
+    id="restore-database",
+    codes=["DB-EMPTY", "DB-GONE", "DB-NOTADB"],
+    safety=Safety.CONFIRM,
+    then="salvage-rows",
+)
 def restore_database(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Restore the newest intact copy of the database."""
-    from hermes_doctor.api import ReplaceDatabase, bring_back
+    from hermes_doctor.api import NO_COPY, ReplaceDatabase, bring_back
 
     path = probes.home / finding.subject
     copies = probes.all_copies(path)
     if not copies:
-        raise CannotFix(
-            text(
-                "No copy of {name} was found. Restore it from a backup of your own.",
-                name=finding.subject,
-            )
-        )
+        raise CannotFix(NO_COPY)
     own = [one for one in copies if not one.doubtful]
     newest = (own or copies)[0]
     name = probes.home.name_of(newest.path) + (newest.member and f":{newest.member}")

@@ -32,5 +32,5 @@ def restore_store(probes: Probes, finding: Finding) -> Iterator[Step]:
         return
     repair = probes.store_repair(file)
     if repair is None:
-        raise CannotFix("No intact copy was found. Restore the file from a backup of your own.")
+        raise CannotFix("No intact copy was found. Restore the file from your own backup.")
     yield from store_steps(probes, file, repair)

@@ -27,16 +27,24 @@ if TYPE_CHECKING:
         "DB-JOURNAL",
     ],
     safety=Safety.CONFIRM,
+    then="start-empty",
 )
 def salvage_rows(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Save all readable rows into a new database."""
     from hermes_doctor.api import database_repair
 
     path = probes.home / finding.subject
-    rungs, why = ["rows"], "save all readable rows into a new database"
-    if finding.code in ("DB-EMPTY", "DB-GONE"):
-        rungs = ["layers", "rows", "copies"]
+    lost = finding.code in ("DB-EMPTY", "DB-GONE") or finding.data.get("kind") == "other"
+    log = finding.data.get("log", True)
+    if lost and not log:
+        rungs = ["damaged copies"]
+        why = "save all readable rows of its damaged copy into a new database"
     elif finding.data.get("kind") == "other":
         rungs = ["layers", "copies", "rows", "log"]
-        why = "restore its newest sound copy with the rows of its write-ahead log"
+        why = "restore its newest intact copy with the rows of its write-ahead log"
+    elif lost:
+        rungs = ["layers", "rows", "copies"]
+        why = "save all readable rows into a new database"
+    else:
+        rungs, why = ["rows"], "save all readable rows into a new database"
     yield database_repair(probes, path, rungs, why=why)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @fix(
     id="save-deleted-log",
-    codes=["DB-DELETED-WAL", "DB-REPLACED"],
+    codes=["DB-DELETED-WAL", "DB-REPLACED", "DB-GONE"],
     safety=Safety.CONFIRM,
 )
 def save_deleted_log(probes: Probes, finding: Finding) -> Iterator[Step]:

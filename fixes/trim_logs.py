@@ -22,8 +22,10 @@ _MOST = 5000
 @fix(id="trim-logs", codes=["LOG-FLOOD", "REQUEST-DUMPS"], safety=Safety.CONFIRM)
 def trim_logs(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Shorten huge logs and move old dumps to the vault."""
-    from hermes_doctor.api import GatewayStep, MoveLog, gateway_service, writers
+    from hermes_doctor.api import GatewayStep, MoveLog, gateway_service, lacks_room, writers
 
+    if lacks_room(probes.space()):
+        raise CannotFix("The disk is full, so a backup does not fit on it. Repair DISK-FULL first.")
     dumps = finding.code == "REQUEST-DUMPS"
     files = _dumps(probes) if dumps else [finding.data["path"]]
     held = writers(files)

@@ -27,7 +27,8 @@ A fix yields `ReplaceSpan`, `ReplaceFile`, `ReplaceDatabase`, `MoveAside`, `Remo
 its function, because the fixes of an operator's folder are all loaded for a report. Its `safety` is
 `SAFE` (applied by `--apply`), `CONFIRM` (asks first) or `MANUAL` (only described). `then` names the
 fix that comes next if this one is not enough. With `personal=True` it is applied only for the
-person who is named, with `optional=True` only if its code is named.
+person who is named, with `optional=True` only if its code is named. With `gives_up_data=True` it
+says in `losses` what is lost, a watch never applies it, and `--yes` only if its code is named.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ if TYPE_CHECKING:
         SetMode,
         SetOwner,
     )
-    from hermes_doctor.steps.machine import EnableLinger, ResetFailed
+    from hermes_doctor.steps.free_space import FreeSpace
+    from hermes_doctor.steps.machine import EnableLinger, EnableUnit, ResetFailed
 
     # -- Building blocks of fixes: each turns a finding into steps
     from hermes_doctor.gateway.control import gateway_control as gateway_service
@@ -86,8 +88,10 @@ if TYPE_CHECKING:
     from hermes_doctor.planning.add_unsaved_turns import add_retired_rows, add_unsaved_turns
     from hermes_doctor.planning.allow_user import admit_user, mirror_user
     from hermes_doctor.planning.finding_edits import apply_finding_edits as do_edits
+    from hermes_doctor.planning.container_settings import change_container
     from hermes_doctor.planning.database_repair import (
         database_repair,
+        start_empty,
         roll_back_transaction as take_back,
     )
     from hermes_doctor.sqlite.repairs.stuck_tasks import release_tasks as release_claims
@@ -110,8 +114,10 @@ if TYPE_CHECKING:
         replace_store as replaced_store,
         repair_store as store_steps,
     )
+    from hermes_doctor.provider_switch.plan import switch_steps
     from hermes_doctor.planning.unit_dropin import drop_in, service_limit
-    from hermes_doctor.probes.database_users import writers
+    from hermes_doctor.probes.database_users import LostFile, writers
+    from hermes_doctor.probes.removable_files import backups_size
     from hermes_doctor.sqlite.completion import complete
     from hermes_doctor.sqlite.snapshot import set_aside_logs
 
@@ -129,7 +135,9 @@ if TYPE_CHECKING:
     # -- Settings: what the gateway goes by, and what is wrong in them
     from hermes_doctor.probes.effective_settings import is_managed
     from hermes_doctor.probes.provider_routes import (
+        RELAY_KEY,
         ConfiguredRoute as Way,
+        ignored_relay,
         resolved_or_skip as configured,
         credential_pool,
         is_unset,
@@ -155,6 +163,7 @@ if TYPE_CHECKING:
     from hermes_doctor.settings.credential_pool import Credential as Entry
     from hermes_doctor.settings.deprecated import deprecated_settings as older_settings
     from hermes_doctor.settings.document import display_path as named
+    from hermes_doctor.settings.model_vendors import openrouter_name, vendor_of
     from hermes_doctor.settings.env_lines import (
         OddLine,
         differing_keys as differing,
@@ -192,6 +201,8 @@ if TYPE_CHECKING:
         ProviderEntry as Own,
         to_plain_types as bare,
         provider_entry as own_provider,
+        entry_with_address as own_provider_at,
+        selectable_entries as selectable_providers,
         provider_entries as own_providers,
     )
     from hermes_doctor.settings.references import UnresolvedReference as Unfilled
@@ -215,8 +226,12 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.network.provider_trial import Trial
     from hermes_doctor.probes.network.reach import HostResult as Reached
     from hermes_doctor.probes.refusals import Refusal
+    from hermes_doctor.probes.earlier_platforms import PROGRAMS
     from hermes_doctor.probes.structure import Structure
+    from hermes_doctor.records.last_ask import AskRecord, Attempt as AskAttempt
     from hermes_doctor.processes.connection import Connection
+    from hermes_doctor.probes.compose import ComposeService
+    from hermes_doctor.probes.next_start import NextStart
     from hermes_doctor.probes.other_gateways import OtherGateway
     from hermes_doctor.processes.process_stat import ProcessDetails as Vitals, start_moment
     from hermes_doctor.probes.unsaved_turns import KeptFile
@@ -228,18 +243,25 @@ if TYPE_CHECKING:
     )
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.changed_parts import ChangedPart as Changed
+    from hermes_doctor.backup.copy_content import (
+        DAMAGED as DAMAGED_COPY,
+        ELSEWHERE as COPY_ELSEWHERE,
+        LOOKED as NO_COPY,
+        evidence as copy_evidence,
+    )
     from hermes_doctor.file_copies import DatabaseCopy
     from hermes_doctor.sqlite.condition import Condition
     from hermes_doctor.sqlite.first_page import FirstPageFault
     from hermes_doctor.sqlite.hot_journal import JournalVerdict as Cutoff
     from hermes_doctor.sqlite.missing_parts import MissingPart as Missing
     from hermes_doctor.sqlite.verdict import Damage
+    from hermes_doctor.sqlite.wal import HEAD as LOG_HEAD
     from hermes_doctor.stores.pairing import Pairing, PairingRequest
     from hermes_doctor.stores.store_file import StoreFile
     from hermes_doctor.supervisors.find import Supervision
     from hermes_doctor.supervisors.unit import Unit
     from hermes_doctor.supervisors.unit_file import parse_time_span as seconds
-    from hermes_doctor.system.space import Space
+    from hermes_doctor.system.space import Space, lacks_room
 
 _found: dict[str, tuple[str, str]] = {}
 _NOT_OURS = {"Iterable", "Iterator", "TYPE_CHECKING", "annotations"}

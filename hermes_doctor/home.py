@@ -48,8 +48,10 @@ BACKGROUND_LOG = "logs/gateway-background.log"
 """The output of a gateway that this tool started in the background."""
 CACHES = ("response_store.db", "cron/executions.db")
 """Databases without lasting data: Hermes creates them again, but a damaged one stops it."""
+EXAMPLE = ".hermes-doctor-example"
+"""The file that marks the home of `hermes-doctor demo`."""
 _LOSSES = {
-    "state.db": "The bot answers but remembers nothing and saves nothing.",
+    "state.db": "The bot remembers nothing and saves nothing.",
     "kanban.db": "No task of the board can be read or started.",
     "response_store.db": "A gateway with the API server enabled cannot start.",
     "cron/executions.db": "No scheduled job runs.",
@@ -94,6 +96,11 @@ class Home(NamedTuple):
         return self.path.name if self.path.parent.name == "profiles" else None
 
     @property
+    def is_example(self) -> bool:
+        """Whether `hermes-doctor demo` made this home; it has no Hermes, and none is started."""
+        return os.path.lexists(self.path / EXAMPLE)
+
+    @property
     def vault(self) -> Path:
         """The folder of this home's backups, unless the user chooses another vault."""
         return self.path / "backups" / "doctor"
@@ -102,6 +109,14 @@ class Home(NamedTuple):
     def runs(self) -> Path:
         """The folder of this home's receipts; it does not depend on where the backups are."""
         return self.vault / "runs"
+
+    @property
+    def option(self) -> str:
+        """` --home PATH` if a pasted command needs it to find this home, else empty."""
+        import shlex
+
+        usual = (user_home() / ".hermes", CONTAINER_HOME)
+        return "" if self.path in usual else f" --home {shlex.quote(str(self.path))}"
 
     def name_of(self, path: Path) -> str:
         """Return a path as reports show it: relative if it is inside the home."""

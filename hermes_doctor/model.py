@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +133,8 @@ class CheckResult(NamedTuple):
     status: Status
     seconds: float = 0.0
     reason: str | None = None
+    unjudged: str = ""
+    """Why codes were not judged although they apply: Hermes is too new, or an option is missing."""
 
     @property
     def has_looked(self) -> bool:
@@ -153,7 +155,15 @@ class Gateway(NamedTuple):
 
     pid: int
     started_at: datetime
+    """When it started, by the clock of that moment, as in its files and logs."""
     python: str | None = None
+    clock_step: timedelta = timedelta(0)
+    """By how much the clock has jumped forward since then."""
+
+    @property
+    def running_since(self) -> datetime:
+        """When it started, by the present clock; only this tells how long it has been running."""
+        return self.started_at + self.clock_step
 
 
 class RungState(enum.StrEnum):
@@ -180,18 +190,20 @@ class Effect(NamedTuple):
     words: str
 
 
-GATEWAY, DOWN, MODEL, ACCESS, PLATFORM, DATA = (
+GATEWAY, DOWN, START, MODEL, ACCESS, PLATFORM, DATA = (
     "gateway",
     "down",
+    "start",
     "model",
     "access",
     "platform",
     "data",
 )
-PARTS = (GATEWAY, DOWN, MODEL, ACCESS, PLATFORM, DATA)
-"""The parts of a bot that a problem can break; DOWN means that no gateway is running."""
-SILENCING = (GATEWAY, DOWN, MODEL, ACCESS)
-"""The parts without which nobody gets an answer."""
+PARTS = (GATEWAY, DOWN, START, MODEL, ACCESS, PLATFORM, DATA)
+"""The parts of a bot that a problem can break. DOWN means that no gateway is running, START that
+the next start fails; a gateway that runs still answers."""
+SILENCING = (GATEWAY, DOWN, START, MODEL, ACCESS)
+"""The parts without which nobody gets an answer; START only if no gateway runs."""
 NO_PLATFORM = "none is switched on"
 """What the state of the platforms says of a home without any."""
 UNSEEN = "could not check: "
@@ -202,6 +214,8 @@ class VerdictKind(enum.StrEnum):
     """Whether the bot answers people."""
 
     WORKING = "working"
+    NOT_TRIED = "not tried"
+    """It runs without a problem, but no answer since its start proves that it works."""
     LIMITED = "limited"
     NOT_WORKING = "not working"
     STOPPED = "stopped"
@@ -245,6 +259,8 @@ class PartState(NamedTuple):
     parts: tuple[Part, ...]
 
 
+ANSWERS_OUT = "answers out"
+"""The last rung."""
 OPTIONAL_RUNG = "supervised"
 """The one rung that may fail while the gateway still works: being supervised."""
 

@@ -1,7 +1,6 @@
-"""Redact secrets in text from settings files and logs before it is shown.
+"""Redact secrets in words and addresses before they are shown.
 
-The structure of a line is always kept; a value is shown only if it cannot be a secret. What is
-hidden is described by its length and kind: `(44-character key)`.
+What is hidden is described by its length and kind: `(44-character key)`.
 """
 
 from __future__ import annotations
@@ -10,67 +9,17 @@ import re
 
 from hermes_doctor.lazy import pattern
 
-_KEY = r"""["']?[A-Za-z_][\w.-]{0,63}["']?"""
-_PAIR = pattern(rf"^(\s*(?:-\s+)?(?:export\s+)?{_KEY}\s*[:=]\s*)(\S.*)$")
-_HEADING = pattern(rf"^(\s*(?:-\s+)?{_KEY}\s*[:=]\s*)$")
-_NAME = pattern(r"[A-Za-z_][\w.-]*")
-_SWITCH = pattern(r"true|false|yes|no|on|off|null|~", re.IGNORECASE)
-_COUNTS = pattern(
-    r"(?i)(^|_)(timeout|ratio|limit|max|min|retries|interval|size|count|length|depth|turns|"
-    r"seconds|minutes|hours|days|version|temperature)(_|$)"
-)
-_BLOCK = pattern(r"[:=-]\s*[|>][-+0-9]*\s*(#.*)?$")
-_NUMBER = pattern(r"-?\d{1,7}(?:\.\d{1,4})?")
 _TOKEN = pattern(
     r"(?i:^[\"']?(sk|pk|rk|gh[a-z]|xox[a-z]|eyj|akia|aiza)[-_a-z0-9])"
     r"|(?![a-z]{16,}(?![A-Za-z0-9]))[A-Za-z0-9]{16,}"
 )
 """A known prefix, or a long run of letters and digits that is not one word in small letters."""
-_SHOWN = frozenset(
-    {
-        "_config_version",
-        "api_mode",
-        "backend",
-        "context_length",
-        "default",
-        "enabled",
-        "level",
-        "max_tokens",
-        "mode",
-        "model",
-        "port",
-        "provider",
-        "strategy",
-        "timezone",
-        "transport",
-    }
-)
-_NAMES_A_VARIABLE = pattern(r"(?i)(\w+_)?(key|token|secret|password)_?env|env_key|(\w+_)?key_var")
-"""Settings that take the name of a variable; users sometimes paste the key itself instead."""
 _VARIABLE = pattern(r"[A-Z_][A-Z0-9_]{0,99}")
-_REFERENCE = pattern(r"(\$\{(?:env:)?|\$|env:|)(.*?)(\}?)")
-_WORD = pattern(r"""["']?[\w][\w./:-]{0,39}["']?""")
-_PEOPLE = pattern(
-    r"(?i)(\w+_)?(allowed_(users|chats|channels|groups|guilds|roles|rooms)|allow_from|home_channel|"
-    r"chat_id|channel_id|user_id|group_id|guild_id|thread_id)"
-)
-"""Settings with ids of users and chats, which are not secret; the operator decides about them."""
 _CHAT_ID = pattern(
     r"[+-]?\d{1,22}|[0-9A-F]{32}|(?:ou|on|oc|om)_[0-9a-f]{32}|[UWCDG][A-Z0-9]{8,12}"
     r"|[\w.+-]{1,64}@(?:im\.wechat|s\.whatsapp\.net|lid|c\.us|g\.us)"
 )
 """Ids of users and chats as numbers and as QQ, Feishu, Slack, Weixin and WhatsApp write them."""
-_EMPTY = pattern(r"""[\s\[\]{}()"',;:|>.*-]+""")
-"""A value of punctuation only, such as an empty list."""
-_CONFLICT = pattern(r"^(<{7}|>{7}|={7}|\|{7})(\s.*)?$")
-_POLICY = pattern(r"(?i)(\w+_)?(dm_policy|group_policy|unauthorized_dm_behavior)")
-"""Settings whose value is one of a few words; the operator must see it to agree."""
-_DASH = pattern(r"-\s+")
-_ADDRESS = pattern(r"(?i)(\w+_)?base_url")
-_URL = pattern(r"""["']?https?://[^\s"']+["']?""")
-_ITEM = pattern(r"^(\s*-\s+)([^\s#:]+)\s*$")
-_BOT = pattern(r"\d{6,12}:[\w-]{20,}")
-_ONE = pattern(r"\+?-?\d{1,20}|[\w.+@:-]{1,64}|\*")
 
 
 def clean(text: str) -> str:
@@ -95,86 +44,9 @@ def describe_hidden(value: str, name: str = "", kind: str = "value") -> str:
     return f"({len(value)}-character {kind})"
 
 
-def _hide_value(value: str, name: str) -> str:
-    """Hide a value of a setting; quotes around it and a comma after it are kept."""
-    comma = "," if value.endswith(",") else ""
-    inner = value.removesuffix(",")
-    quote = inner[:1] if len(inner) > 1 and inner[:1] in "\"'" and inner.endswith(inner[:1]) else ""
-    inner = inner.removeprefix(quote).removesuffix(quote)
-    return f"{quote}{describe_hidden(inner, name)}{quote}{comma}"
-
-
-def redact_line(text: str) -> str:
-    """Redact everything in one line of a settings file that could be a secret."""
-    text = text.rstrip("\r\n")
-    marked = text.startswith("\ufeff")
-    text = text.removeprefix("\ufeff")
-    return clean(("<BOM>" if marked else "") + _line(text).replace("\t", "<TAB>"))
-
-
-def _line(text: str) -> str:
-    bare = text.lstrip()
-    margin = text[: len(text) - len(bare)]
-    if not bare or bare in ("---", "..."):
-        return text
-    if bare.startswith("#"):
-        return f"{margin}# {describe_hidden(bare.lstrip('# '), kind='comment')}"
-    if conflict := _CONFLICT.match(text):
-        rest = (conflict[2] or "").strip()
-        return f"{conflict[1]} {describe_hidden(rest, kind='name')}" if rest else text
-    pair = _PAIR.match(text) or _HEADING.match(text)
-    name = _NAME.search(pair[1].strip("- ").removeprefix("export ")) if pair else None
-    odd = pair is not None and "=" in pair[1] and name is not None and not name[0].isupper()
-    if not pair or not name or _TOKEN.search(name[0]) or bare.endswith("==") or odd:
-        if _EMPTY.fullmatch(bare):
-            return text
-        dash = _DASH.match(bare)
-        lead = dash[0] if dash else ""
-        # a secret alone on a line can look like a name
-        return margin + lead + describe_hidden(bare[len(lead) :], kind="line")
-    head, value = pair[1], (pair[2].strip() if pair.lastindex == 2 else "")
-    bare, comment = _without_comment(value)
-    if not bare or _SWITCH.fullmatch(bare) or _EMPTY.fullmatch(bare):
-        return head + bare + comment
-    if _PEOPLE.fullmatch(name[0]):
-        return head + _people(bare, strict="allow" not in name[0].lower()) + comment
-    if _NAMES_A_VARIABLE.fullmatch(name[0]):
-        return head + _reference(bare) + comment
-    if _ADDRESS.fullmatch(name[0]) and _URL.fullmatch(bare):
-        return head + redact_address(bare) + comment
-    number = _NUMBER.fullmatch(bare) and (name[0] in _SHOWN or _COUNTS.search(name[0]))
-    known = name[0] in _SHOWN or _POLICY.fullmatch(name[0])
-    word = known and _WORD.fullmatch(bare) and not _TOKEN.search(bare)
-    return head + (bare if number or word else _hide_value(bare, name[0])) + comment
-
-
-def _people(value: str, *, strict: bool) -> str:
-    """Redact those entries of a list of ids that look like a key or a token."""
-    return ",".join(_person(one, strict=strict) for one in value.split(","))
-
-
-def _person(entry: str, *, strict: bool = False) -> str:
-    """Redact an entry unless it looks like a person or a chat; if strict, like an id of one."""
-    bare = entry.strip(" \t\"'[]")
-    usual = strict or _TOKEN.search(bare) or _BOT.match(bare)
-    plain = not bare or is_chat_id(bare) or (not usual and _ONE.fullmatch(bare))
-    plain = plain or bool(strict and re.fullmatch(r"[@#!][\w.+-]{1,64}:[\w.-]{1,64}", bare))
-    return entry if plain else entry.replace(bare, describe_hidden(bare))
-
-
 def is_chat_id(word: str) -> bool:
     """Whether a word has the form of an id of a user or a chat, which is not a secret."""
     return _CHAT_ID.fullmatch(word) is not None
-
-
-def _without_comment(value: str) -> tuple[str, str]:
-    """Split a value from the comment after it; the comment's text is redacted."""
-    bare, found, _ = value.partition(" #")
-    if not found and not value.startswith("#"):
-        return value, ""
-    comment = value[len(bare) :] if found else value
-    described = describe_hidden(comment.lstrip(" #"), kind="comment")
-    return (bare.rstrip(), f"  # {described}") if found else ("", f"# {described}")
 
 
 def looks_like_secret(name: str) -> bool:
@@ -201,16 +73,6 @@ def is_variable(name: str) -> bool:
 def redact_unless_variable(name: str) -> str:
     """Return the name of a variable as it is; of any other value only its length."""
     return name if is_variable(name) else describe_hidden(name)
-
-
-def _reference(value: str) -> str:
-    """Do the same as `redact_unless_variable` for a value in quotes or in the form `${NAME}`."""
-    quote = value[:1] if value[:1] in ("'", '"') and value.endswith(value[:1]) else ""
-    inner = value.strip(quote) if quote else value
-    parts = _REFERENCE.fullmatch(inner)
-    if parts and is_variable(parts[2]):
-        return value
-    return redact_unless_variable(inner)
 
 
 def redact_name(name: str) -> str:
@@ -278,36 +140,3 @@ def _part(text: str) -> str:
     if re.search(r"[A-Za-z0-9]{20,}", text):
         return describe_hidden(text, kind="key")
     return redact_words(text)
-
-
-def redact_lines(texts: list[str]) -> list[str]:
-    """Redact all lines of a settings file; a text over several lines is hidden completely."""
-    shown: list[str] = []
-    inside: int | None = None  # the indent of the name whose block of text this line is in
-    quote = ""
-    people: int | None = None  # the indent of the list of ids whose entry this line may be
-    for text in texts:
-        bare = text.lstrip()
-        margin = len(text) - len(bare)
-        if quote:
-            shown.append(describe_hidden(bare, kind="line"))
-            quote = "" if bare.rstrip().endswith(quote) else quote
-            continue
-        if inside is not None and (not bare or margin > inside):
-            shown.append(describe_hidden(bare, kind="line") if bare else "")
-            continue
-        entry = _ITEM.match(text) if people is not None and margin >= people else None
-        if entry:
-            shown.append(clean(entry[1] + _person(entry[2])))
-            continue
-        heading = _HEADING.match(text)
-        name = _NAME.search(heading[1]) if heading else None
-        people = margin if name and _PEOPLE.fullmatch(name[0]) else None
-        inside = margin if _BLOCK.search(text) else None
-        item = re.sub(r"^(-\s+)+", "", bare)
-        value = item if item[:1] in ("'", '"') else re.split(r"[:=]\s+|=", item, maxsplit=1)[-1]
-        value = value.rstrip()
-        if value[:1] in ("'", '"') and (len(value) == 1 or not value.endswith(value[0])):
-            quote = value[0]
-        shown.append(redact_line(text))
-    return shown

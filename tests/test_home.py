@@ -119,6 +119,19 @@ def test_command_without_a_home(tmp_path: Path, args: list[str]) -> None:
     assert "hermes-doctor demo" in done.err
 
 
+def test_the_bare_command_offers_the_demo_without_a_home(tmp_path: Path) -> None:
+    """The front page ends with it; with a home it does not."""
+    none = support.doctor(env={"HOME": str(tmp_path)})
+    support.healthy(tmp_path / ".hermes")
+    one = support.doctor(env={"HOME": str(tmp_path)})
+
+    assert (none.code, one.code) == (0, 0)
+    assert none.out.startswith(one.out)
+    rest = none.out.removeprefix(one.out).strip()
+    assert rest.startswith("No Hermes home found.")
+    assert rest.endswith("hermes-doctor demo")
+
+
 @pytest.mark.parametrize("name", ["new\nline", "esc\x1b[31m", "x" * 300, "loop"])
 def test_odd_names(tmp_path: Path, name: str) -> None:
     """Whatever the option names, the answer is one line without a traceback."""
@@ -181,7 +194,7 @@ def test_all_homes_command(home: Path) -> None:
     assert document["summary"]["status"] == "problem"
     mine = {one["home"]: one for one in document["homes"]}
     assert mine[str(home)]["findings"] == []
-    [finding] = mine[str(coder)]["findings"]
+    [finding] = [one for one in mine[str(coder)]["findings"] if one["code"] == "ENV-BOM"]
     assert finding["fix"]["command"].endswith(f"--home {coder}")
     text = support.doctor("check", "--all-homes", "--home", home).out
     # Gateways that others run on this machine have homes, too, which come and go.
@@ -199,3 +212,10 @@ def test_names(home: Path) -> None:
     assert one.name_of(Path("/etc/x")) == "/etc/x"
     assert one.vault == home / "backups" / "doctor"
     assert one.runs == home / "backups" / "doctor" / "runs"
+
+
+def test_option_of_a_pasted_command(places: Path) -> None:
+    """A home in the usual place needs none; any other is named, in quotes if needed."""
+    assert Home(places / "user" / ".hermes").option == ""
+    assert Home(places / "opt" / "data").option == ""
+    assert Home(places / "my bot").option == f" --home '{places}/my bot'"

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from hermes_doctor import redaction
+from hermes_doctor import redaction, setting_lines
 from hermes_doctor.logs import secrets
 
 SECRET = [
@@ -19,45 +19,108 @@ SECRET = [
     "  api_key: canary",
     "  - api_key: canary",
     "  - canary",
-    "- canary: canary-value",
     '"api_key": "canary",',
-    "# canary in a comment",
-    "   # canary",
     "canary",
     "123456:canary",
     "url: https://user:canary@host/",
     "https://user:canary@host/",
     "default: sk-canary",
     "model: ghp_canarycanary",
-    "provider: canary with words",
     "key_env: xoxb-canary",
-    "model: some-model  # canary",
     "default: sk-canary # x",
-    "a: {b: canary}",
-    "a: [canary]",
     "\ufeffTOKEN=canary",
     "<<<<<<< canary",
     "! canary",
     "a: !canary x",
     "a: &canary x",
+    "a: @canary",
+    "a: 'canary",
     "? canary",
+    "# api_key: canary",
+    "# the password is canary",
+    "#canary1",
+    "token: a  # canary",
+    "model: {provider: a, api_key: canary}",
+    "args: [--api-key, canary]",
+    "botToken: canary",
+    "DATABASE_URL=https://me:canary@host/db",
+    "SMTP_PASS=canary",
+    "SOME_VARIABLE=canary",
+    "webhook_url: https://hooks.example/canary",
+    "command: mysql -pcanary",
+    "note: use sk-canary12 here",
+    "creds: canary",
+    "wifi_psk: canary",
+    "api: canary",
+    "aliyun_sk: canary",
+    "notes: my password is canary",
+    "server: me:canary@mail.example.com",
 ]
 
 
 @pytest.mark.parametrize("text", SECRET)
 def test_values_are_hidden(text: str) -> None:
     """Nothing that could be a secret passes."""
-    assert "canary" not in redaction.redact_line(text).replace("- canary: ", "")
-    shown = redaction.redact_line(text)
+    assert "canary" not in setting_lines.redact_line(text)
+    shown = setting_lines.redact_line(text)
     assert re.search(r"\(\d+-character \w+\)", shown)
 
 
-def test_a_comment_hides_itself_and_not_the_value() -> None:
+def test_a_comment_about_a_secret_hides_itself_and_not_the_value() -> None:
     """A plan that hides both models tells nothing."""
     assert (
-        redaction.redact_line("  default: openkey/gpt-4o  # mine")
-        == "  default: openkey/gpt-4o  # (4-character comment)"
+        setting_lines.redact_line("  default: openkey/gpt-4o  # my token")
+        == "  default: openkey/gpt-4o  # (8-character comment)"
     )
+
+
+FILE = """\
+# My bot; ask Bob
+model:
+  provider: "openrouter"  # since May
+  default: acme/test-model
+platforms:
+  weixin:
+    dm_policy: open
+    extra:
+      nick: it's me
+      welcome: "Hello there, friend"
+  qq:
+    dm_policy: pairing
+fallback_providers:
+- {provider: openrouter, model: acme/spare-model}
+- provider: nous  # free
+  model: hermes-4
+toolsets:
+- web
+- 'browser'  # slow
+plugins: {disabled: [irc]}
+mcp_servers:
+  files:
+    enabled: true
+proxy: http://127.0.0.1:3128
+after: 17
+"""
+
+
+def test_a_file_without_secrets_is_shown_line_by_line() -> None:
+    """Whoever agrees to a change must see it; a comment or a quote hides no line after it."""
+    lines = FILE.splitlines()
+    assert setting_lines.redact_lines(lines) == lines
+
+
+@pytest.mark.parametrize(
+    "heading", ["api_keys:", "env:", "    headers:", "args:", '"pool_keys": {']
+)
+def test_everything_below_the_name_of_a_secret_is_hidden(heading: str) -> None:
+    """Also what has a harmless name there, and lists at the indent of their heading."""
+    indent = heading[: len(heading) - len(heading.lstrip())]
+    texts = [heading, f"{indent}- canary", f"{indent}  name: canary", "after: shown"]
+
+    shown = setting_lines.redact_lines(texts)
+
+    assert "canary" not in str(shown)
+    assert shown[-1] == "after: shown"
 
 
 LOOKS_LIKE_A_NAME = [
@@ -75,7 +138,7 @@ def test_secrets_that_look_like_a_name(text: str) -> None:
     """A key on a line of its own (in a block of text) is not taken for a name with a value."""
     secret = text.strip().rstrip("=: 1")
 
-    assert secret not in redaction.redact_line(text)
+    assert secret not in setting_lines.redact_line(text)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +149,7 @@ def test_numbers_of_secret_names(text: str) -> None:
     """A password may be a number: a name that speaks of a secret hides it too."""
     number = "".join(char for char in text if char.isdigit())
 
-    assert number not in redaction.redact_line(text)
+    assert number not in setting_lines.redact_line(text)
 
 
 @pytest.mark.parametrize(
@@ -109,13 +172,13 @@ def test_numbers_of_secret_names(text: str) -> None:
 )
 def test_shape_is_shown(text: str) -> None:
     """What cannot be a secret is shown, so that a difference says something."""
-    assert redaction.redact_line(text) == text
+    assert setting_lines.redact_line(text) == text
 
 
 def test_marks() -> None:
     """Invisible things that matter are made visible."""
-    assert redaction.redact_line("\ufeffMAX_TURNS=1") == "<BOM>MAX_TURNS=1"
-    assert redaction.redact_line("\tdefault: x") == "<TAB>default: x"
+    assert setting_lines.redact_line("\ufeffMAX_TURNS=1") == "<BOM>MAX_TURNS=1"
+    assert setting_lines.redact_line("\tdefault: x") == "<TAB>default: x"
 
 
 @pytest.mark.parametrize("char", ["\x1b", "\x07", "\r", "\n", "\x00", "\u202e", "\u2028", "\ud800"])
@@ -127,7 +190,7 @@ def test_clean(char: str) -> None:
 
 def test_escape_in_a_line() -> None:
     """Also not from a settings file."""
-    assert "\x1b" not in redaction.redact_line("provider: \x1b[31mred")
+    assert "\x1b" not in setting_lines.redact_line("provider: \x1b[31mred")
 
 
 @pytest.mark.parametrize(
@@ -188,7 +251,7 @@ PEOPLE = [
 @pytest.mark.parametrize("text", PEOPLE)
 def test_who_is_let_in_and_where_messages_go(text: str) -> None:
     """The operator agrees to ids and addresses, so they are shown."""
-    assert redaction.redact_line(text) == text
+    assert setting_lines.redact_line(text) == text
 
 
 @pytest.mark.parametrize(
@@ -203,14 +266,14 @@ def test_who_is_let_in_and_where_messages_go(text: str) -> None:
 )
 def test_secrets_among_them(text: str) -> None:
     """A token in the wrong place, and what is secret of an address, stay hidden."""
-    assert "canary" not in redaction.redact_line(text)
+    assert "canary" not in setting_lines.redact_line(text)
 
 
 def test_a_list_of_people_line_by_line() -> None:
     """Entries of that list alone."""
-    texts = ["allow_from:", "  - '7001'", "  - 42", "  - sk-canary1234567", "other:", "  - 42"]
+    texts = ["allow_from:", "  - '7001'", "  - 42", "  - sk-canary1234567", "tokens:", "  - 42"]
 
-    shown = redaction.redact_lines(texts)
+    shown = setting_lines.redact_lines(texts)
 
     assert shown[:3] == texts[:3]
     assert shown[3] == "  - (16-character value)"
@@ -225,7 +288,9 @@ def test_a_list_of_people_line_by_line() -> None:
         ('QQ_CLIENT_SECRET="abcdef"', 'QQ_CLIENT_SECRET="(6-character secret)"'),
         ('"api_key": "abcdef",', '"api_key": "(6-character key)",'),
         ("PROXY=http://me:pw@host  # mine", "PROXY=(17-character value)  # (4-character comment)"),
-        ("# a note", "# (6-character comment)"),
+        ("# a token", "# (7-character comment)"),
+        ("# DEEPSEEK_API_KEY=sk-0123456789abcdef", "# DEEPSEEK_API_KEY=(19-character key)"),
+        ("#MINE=sk-0123456789abcdef", "# MINE=(19-character value)"),
         ("<<<<<<< HEAD", "<<<<<<< (4-character name)"),
         ("=======", "======="),
         ("<<<<<<", "(6-character line)"),
@@ -233,7 +298,7 @@ def test_a_list_of_people_line_by_line() -> None:
 )
 def test_a_hidden_value_says_what_it_is(text: str, shown: str) -> None:
     """The operator learns the length and the kind, which often shows the mistake."""
-    assert redaction.redact_line(text) == shown
+    assert setting_lines.redact_line(text) == shown
 
 
 @pytest.mark.parametrize(
@@ -255,7 +320,7 @@ def test_a_hidden_value_says_what_it_is(text: str, shown: str) -> None:
 )
 def test_names_punctuation_and_ids_are_shown(text: str) -> None:
     """What is empty, a name or the id of a chat is not a secret."""
-    assert redaction.redact_line(text) == text
+    assert setting_lines.redact_line(text) == text
 
 
 @pytest.mark.parametrize(
@@ -271,6 +336,18 @@ def test_names_punctuation_and_ids_are_shown(text: str) -> None:
         "Unauthorized user: o9cq800kum_4g8Py8Qw5G0aBcDeFgH@im.wechat (Li) on weixin",
         "Unauthorized user: E4F4AEA33253A2797FB897C50B81D7ED on qqbot",
         "TELEGRAM_BOT_TOKEN = ''",
+        "Failed to get QQ Bot access token: [Errno -2] Name or service not known",
+        "Failed to get QQ Bot access token: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify",
+        "Failed to get QQ Bot access token: Cannot connect to host bots.qq.com:443 ssl:default",
+        "Failed to get QQ Bot access token: All connection attempts failed",
+        "Failed to get QQ Bot access token: Server error '502 Bad Gateway' for url",
+        "Failed to get QQ Bot access token: timed out",
+        "Failed to get QQ Bot access token: httpx.ConnectTimeout: ConnectTimeout('')",
+        "no token: bots.qq.com:443 does not answer",
+        "no token: 10.0.0.1:8443, ECONNREFUSED",
+        "no API key: EAI_AGAIN, 10.0.0.1",
+        "wrong password: 401 Unauthorized",
+        "token: (44-character token)",
     ],
 )
 def test_the_words_of_an_error_are_shown(text: str) -> None:
@@ -282,6 +359,10 @@ def test_the_words_of_an_error_are_shown(text: str) -> None:
     ("text", "shown"),
     [
         ("password=123456", "password=(6-character password)"),
+        ("the token: hunter22.", "the token: (8-character token)."),
+        ("tokens: ['hunter22']", "tokens: ['(8-character token)']"),
+        ("password: HUNTER_TWO", "password: (10-character password)"),
+        ("secret: hunter.local", "secret: (12-character secret)"),
         ("Authorization: Bearer abcdef.ghijkl", "Authorization: Bearer (13-character value)"),
         ("key sk-proj-abcdef123456 was refused", "key (20-character key) was refused"),
         ("{'api_key': 'hunter2hunter2'}", "{'api_key': '(14-character key)'}"),
@@ -317,7 +398,7 @@ def test_ids_among_words() -> None:
 )
 def test_faults_stay_visible(line: str, shown: str) -> None:
     """A policy is one of a few words, and the dash of a list is no secret."""
-    assert redaction.redact_line(line) == shown
+    assert setting_lines.redact_line(line) == shown
 
 
 def test_an_answer_is_not_a_secret() -> None:
@@ -365,4 +446,4 @@ def test_the_words_of_an_exception_are_shown() -> None:
 )
 def test_ids_in_settings(line: str, hidden: bool) -> None:
     """An id is shown only if it has the form of one."""
-    assert ("-character" in redaction.redact_line(line)) is hidden
+    assert ("-character" in setting_lines.redact_line(line)) is hidden

@@ -14,7 +14,7 @@ def main() -> None:
     home = Path(os.environ["HERMES_HOME"])
     (home / "logs").mkdir(exist_ok=True)
     (home / "config.yaml").write_text(
-        "# made for a test\nmodel:\n  default: test-model\n  provider: openrouter\n"
+        "# made for a test\nmodel:\n  default: acme/test-model\n  provider: openrouter\n"
     )
     (home / ".env").write_text("OPENROUTER_API_KEY=not-a-key\nSECOND=two\n")
     (home / ".env").chmod(0o600)

@@ -33,7 +33,7 @@ def make(home: Path) -> None:
     """Create a home as setup and a few conversations leave it."""
     (home / "logs").mkdir()
     (home / "config.yaml").write_text(
-        "model:\n  default: test-model\n  provider: openrouter\n", encoding="utf-8"
+        "model:\n  default: acme/test-model\n  provider: openrouter\n", encoding="utf-8"
     )
     (home / ".env").write_text("OPENROUTER_API_KEY=not-a-key\n", encoding="utf-8")
     (home / ".env").chmod(0o600)

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from hermes_doctor.backup.copy_content import starts_like_database
 from hermes_doctor.file_copies import DatabaseCopy, TextCopy
-from hermes_doctor.home import Home
+from hermes_doctor.home import SIDECARS, Home
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.preferences import effective
 from hermes_doctor.settings.config_file import LIMIT, NAME, parse
-from hermes_doctor.system.files import MEGABYTE, Snapshot, list_folder, open_regular, read, snapshot
+from hermes_doctor.system.files import (
+    MEGABYTE,
+    Snapshot,
+    list_folder,
+    open_regular,
+    read,
+    snapshot,
+    user_home,
+)
 
 MOST = 200
 ZIP_LIMIT = 2048 * MEGABYTE
@@ -34,37 +44,99 @@ def database_copies(home: Home, path: Path) -> list[DatabaseCopy]:
     return sorted(found, key=lambda copy: copy.mtime_ns, reverse=True)
 
 
-def archived_copies(home: Home, path: Path) -> list[DatabaseCopy]:
-    """Copies of this database in Hermes' own backup zips, newest first, doubtful ones last."""
-    found = [
-        one
-        for archive, member in _zips(home, home.name_of(path))
-        for one in _database_in_zip(home, archive, member)
-    ]
-    return sorted(found, key=lambda copy: (copy.doubtful, -copy.mtime_ns))
+def archived_databases(home: Home) -> dict[str, list[DatabaseCopy]]:
+    """The databases in Hermes' own backup zips, by name; newest first, doubtful ones last.
+
+    Each zip is opened once, however many databases a home has.
+    """
+    found: dict[str, list[DatabaseCopy]] = {}
+    for archive, prefix in _zips(home, ""):
+        for copy in _databases_in_zip(home, archive, prefix):
+            found.setdefault(copy.member.removeprefix(prefix), []).append(copy)
+    for same in found.values():
+        same.sort(key=lambda copy: (copy.doubtful, -copy.mtime_ns))
+    return found
 
 
-def _database_in_zip(home: Home, path: Path, name: str) -> Iterator[DatabaseCopy]:
-    """The copy in one zip, by its table of contents; a damaged zip has none."""
+def _databases_in_zip(home: Home, path: Path, prefix: str) -> list[DatabaseCopy]:
+    """The databases in one zip, by its table of contents; a damaged zip has none."""
     import zipfile  # slow to load, and seldom needed
 
     try:
         if not _trusted(home, path, snapshot(path)):
-            return
+            return []
         with os.fdopen(open_regular(path), "rb") as file, zipfile.ZipFile(file) as archive:
-            info = next((i for i in archive.infolist() if i.filename == name), None)
-        if info is None or not 4096 < info.file_size <= DATABASE_LIMIT:
-            return
-        written = datetime(*info.date_time).astimezone(UTC)
+            members = [
+                info
+                for info in archive.infolist()
+                if info.filename.startswith(prefix) and info.filename.endswith(".db")
+            ]
+        doubtful = _anywhere(home, path)
+        return [
+            DatabaseCopy(path, info.file_size, _written(info.date_time), info.filename, doubtful)
+            for info in members
+            if 4096 < info.file_size <= DATABASE_LIMIT
+        ]
     except Exception:  # noqa: BLE001 (zlib.error, struct.error, BadZipFile, …)
-        return
-    moment = int(written.timestamp() * 1e9)
-    yield DatabaseCopy(path, info.file_size, moment, name, _anywhere(home, path))
+        return []
+
+
+def _written(date_time: tuple[int, int, int, int, int, int]) -> int:
+    """When a member of a zip was written, in ns since 1970; 0 if its date is impossible."""
+    try:
+        return int(datetime(*date_time).astimezone(UTC).timestamp() * 1e9)
+    except (ValueError, OverflowError):
+        return 0
 
 
 def _anywhere(home: Home, path: Path) -> bool:
     """Whether a zip may be of another home: `hermes backup` writes there for any home."""
     return home.path not in path.parents and path.parent.name != "backups"
+
+
+def moved_copies(home: Home, path: Path) -> list[DatabaseCopy]:
+    """Databases under another name or in another folder, as a person leaves them.
+
+    They are looked for next to the database, in the folders of the home, in the folder around the
+    home and in the user's own folder. Those outside of the home may be of another home.
+    """
+    stem = path.stem.lower()
+    known = set(home.databases())
+    found: dict[Path, DatabaseCopy] = {}
+    for folder, doubtful in _folders_of_people(home, path):
+        for name in _names(folder)[:MOST_NAMES]:
+            place = folder / name
+            if stem not in name.lower() or name.endswith(_NOT_COPIES) or place in known:
+                continue
+            if ".hermes-doctor-" in name or place in found:
+                continue
+            with contextlib.suppress(OSError, CouldNotLook):
+                st = os.lstat(place)
+                whole = stat.S_ISREG(st.st_mode) and st.st_size > 4096
+                if whole and starts_like_database(place) and _trusted(home, place, snapshot(place)):
+                    found[place] = DatabaseCopy(place, st.st_size, st.st_mtime_ns, "", doubtful)
+    return list(found.values())
+
+
+_NOT_COPIES = (*SIDECARS, ".lock")
+_OTHER_FOLDERS = frozenset(
+    {"profiles", "logs", "sessions", "skills", "node_modules", "kanban", "state-snapshots", "cache"}
+)
+"""Folders of a home that have files of their own kind."""
+MOST_NAMES = 2000
+MOST_FOLDERS = 100
+
+
+def _folders_of_people(home: Home, path: Path) -> Iterator[tuple[Path, bool]]:
+    """The folders to search, and whether a database there may be of another home."""
+    yield path.parent, False
+    if path.parent == home.path:
+        names = [name for name in _names(home.path) if name not in _OTHER_FOLDERS]
+        folders = [home / name for name in names[:MOST_NAMES]]
+        inside = [one for one in folders if one.is_dir() and not one.is_symlink()]
+        yield from ((one, False) for one in inside[:MOST_FOLDERS])
+        around = dict.fromkeys((home.path.parent, user_home()))
+        yield from ((one, True) for one in around if one != home.path)
 
 
 def damaged_copies(path: Path) -> list[DatabaseCopy]:

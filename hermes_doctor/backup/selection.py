@@ -29,7 +29,7 @@ STORES: Mapping[str, tuple[str, ...]] = {
 """The files and folders of each store."""
 SECRET_STORES = ("env", "auth", "pairing", "webhooks", "whatsapp", "weixin", "matrix")
 """Stores without which users have to log in, pair or scan a code again."""
-READ_ON_DEMAND = ("skills/*", "memories/*", "SOUL.md")
+READ_ON_DEMAND = ("skills/*", "memories/*", "SOUL.md", "pairing/*", "platforms/pairing/*")
 """Files that a gateway reads when needed and never overwrites from memory."""
 
 
@@ -38,6 +38,8 @@ PROCESS_FILES = frozenset(
         "gateway_state.json",
         "gateway.pid",
         "gateway.lock",
+        "gateway.heartbeat",
+        "auth.lock",
         "cron.pid",
         "processes.json",
         "ticker_heartbeat",
@@ -45,7 +47,12 @@ PROCESS_FILES = frozenset(
     }
 )
 """Files that describe former processes: restored, they would be wrong. Hermes does not import them
-either."""
+either. So are hidden lock files and those of databases."""
+GATEWAY_FILES = (
+    "logs", "state", "sessions", "gateway-starts.log", "channel_directory.json",
+    "response_store.db", "gateway/restart_loop.json",
+)  # fmt: skip
+"""What a gateway writes by itself all the time: that it changed is not the work of a person."""
 
 
 def matches(name: str, glob: str) -> bool:
@@ -114,7 +121,18 @@ def select_paths(words: Sequence[str], names: Sequence[str]) -> tuple[set[str], 
 
 def is_process_file(name: str) -> bool:
     """Whether a file is useful only to the process that wrote it."""
-    return PurePosixPath(name).name in PROCESS_FILES
+    last = PurePosixPath(name).name
+    return last in PROCESS_FILES or (last.endswith(".lock") and (last[0] == "." or ".db." in last))
+
+
+def is_read_on_demand(name: str) -> bool:
+    """Whether a running gateway uses a changed file at once."""
+    return any(matches(name, glob) for glob in READ_ON_DEMAND)
+
+
+def is_gateway_file(name: str) -> bool:
+    """Whether a running gateway changes a file all the time."""
+    return is_process_file(name) or any(matches(name, glob) for glob in GATEWAY_FILES)
 
 
 def describe_important(names: Iterable[str]) -> list[str]:

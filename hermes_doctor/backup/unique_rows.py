@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Collection, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -28,11 +28,10 @@ from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.sqlite import inspector
 from hermes_doctor.sqlite.reader import InProcess
+from hermes_doctor.sqlite.wal import HEAD as LOG_HEAD
 from hermes_doctor.system import disk, progress
 from hermes_doctor.system.signals import delay_signals
 
-LOG_HEAD = 32
-"""Bytes of a write-ahead log's header; a shorter log is empty."""
 LOG = "-wal"
 MOST_GROUPS = 200_000
 """How many group summaries are cached; then those of the copies read first are dropped."""
@@ -66,37 +65,6 @@ class LastRows:
                 return why
         return None
 
-    def differences(self, backup: Backup, names: Container[str]) -> Iterator[str]:
-        """How the databases of a backup differ from the live ones, in sentences."""
-        for entry in backup.entries:
-            counted = COMPARED_ROWS.get(entry.path.rpartition("/")[2])
-            if not counted or entry.kind != "file" or entry.path not in names:
-                continue
-            name = entry.path
-            mine = self._copied(backup, entry, counted)
-            live = self._current(name, counted)
-            if isinstance(mine, str):
-                yield f"Could not compare {name} of backup {backup.id}: {mine}."
-                continue
-            if isinstance(live, str):
-                yield f"Could not compare backup {backup.id} with the current {name}: {live}."
-                continue
-            try:
-                lacks, new = _more(mine, live), _more(live, mine)
-            except (CouldNotLook, OSError) as why:
-                yield f"Could not compare backup {backup.id} with the current {name}: {why}."
-                continue
-            has = (
-                f"lacks {counted.number(lacks)} that" if lacks else f"has every {counted.noun} that"
-            )
-            yield f"{name} {has} backup {backup.id} has."
-            if new:
-                yield (
-                    f"{name} has {counted.number(new)} that backup {backup.id} lacks: the restore "
-                    f"removes them from {name} and keeps them in a backup. To get them back: "
-                    f"hermes-doctor undo"
-                )
-
     def keep(self, backup: Backup) -> None:
         """Count this backup as one of those that are kept."""
         self.kept.insert(0, backup)
@@ -105,10 +73,10 @@ class LastRows:
         name = entry.path
         if self._is_kept(backup, entry):
             return None
-        mine = self._copied(backup, entry, counted)
+        mine = self.copied(backup, entry, counted)
         if isinstance(mine, str):
             return f"its {name} could not be compared with the current one: {mine}"
-        live = self._current(name, counted)
+        live = self.current(name, counted)
         try:
             total = count_lacking(mine, self._wanted(mine, live), self._known(name, live, counted))
         except (CouldNotLook, Trouble, OSError) as why:
@@ -127,7 +95,7 @@ class LastRows:
         if entry.size < LOG_HEAD or _same_name(backup, name) or self._is_kept(backup, entry):
             return None
         progress.report(f"comparing {entry.path} of backup {backup.id}")
-        live = self._current(name, counted)
+        live = self.current(name, counted)
         alone = f"it has {entry.path} without {name}, and"
         try:
             with _readable(self.vault, backup, entry) as (log, _):
@@ -172,7 +140,7 @@ class LastRows:
     def _readable_or_empty(
         self, backup: Backup, entry: BackupEntry, counted: ComparedRows
     ) -> Contents:
-        found = self._copied(backup, entry, counted)
+        found = self.copied(backup, entry, counted)
         return NOTHING if isinstance(found, str) else found
 
     def _oldest_wanted(self) -> float:
@@ -181,7 +149,7 @@ class LastRows:
             self._expired = expired_before(self.vault.home)
         return self._expired
 
-    def _current(self, name: str, counted: ComparedRows) -> Contents | str:
+    def current(self, name: str, counted: ComparedRows) -> Contents | str:
         """The rows of the live database, or why they cannot be read."""
         if name not in self._live:
             opened = partial(_live_rows, self.vault.home, name, counted, self.key)
@@ -191,7 +159,7 @@ class LastRows:
                 self._live[name] = str(why)
         return self._live[name]
 
-    def _copied(self, backup: Backup, entry: BackupEntry, counted: ComparedRows) -> Contents | str:
+    def copied(self, backup: Backup, entry: BackupEntry, counted: ComparedRows) -> Contents | str:
         """The rows of a copy in the vault, or why they cannot be read."""
         key = _content(backup, entry)
         if key not in self._copies:
@@ -219,7 +187,7 @@ class LastRows:
             return None
 
 
-def _more(mine: Contents, other: Contents) -> int:
+def more_rows(mine: Contents, other: Contents) -> int:
     """How many rows are in the first and not in the second."""
     groups = {group for group, one in mine.sums.items() if not one.same(other.sums.get(group))}
     return count_lacking(mine, groups, [lambda: other])

@@ -212,7 +212,8 @@ class Vault:
         shares = (whole or left_out) and not full
         earlier = PreviousBackup(self.newest() if shares else None)
         saving = BackupWriter(self.home, partial, earlier, progress)
-        self.room(saving.wanted(sources))
+        if sources:  # a run without files may be the one that frees space
+            self.room(saving.wanted(sources))
         try:
             disk.make_folder(partial)
             disk.save(partial / HOME_FILE, str(self.home.path).encode("utf-8", "surrogateescape"))

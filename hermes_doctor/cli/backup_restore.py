@@ -56,8 +56,15 @@ def restore(
     of it.
     """
 
-    from hermes_doctor.backup import intake, needed_backups, outside_files, selection
+    from hermes_doctor.backup import (
+        intake,
+        needed_backups,
+        outside_files,
+        restored_rows,
+        selection,
+    )
     from hermes_doctor.backup.archive import ArchiveKeys
+    from hermes_doctor.backup.unique_rows import LastRows
     from hermes_doctor.backup.unreadable_files import list_missing
     from hermes_doctor.backup.vault import Vault
     from hermes_doctor.cli import lost_home
@@ -134,23 +141,31 @@ def restore(
                     "Backup {id} is damaged: {reason}. Nothing was changed.", id=id, reason=wrong[0]
                 )
             )
-        if not json and needed_backups.is_saved_log(where, id):
-            from hermes_doctor.backup.unique_rows import LastRows
-
-            with waiting("comparing the rows", quiet=json):
-                said = LastRows(store, ()).differences(backup, {entry.path for entry in wanted})
+        losses: list[str] = []
+        with waiting("comparing the rows", quiet=json):
+            rows = LastRows(store, ())
+            if needed_backups.is_saved_log(where, id):
+                said = list(
+                    restored_rows.differences(rows, backup, {entry.path for entry in wanted})
+                )
+            else:
+                said, losses = [], restored_rows.removed_by(rows, backup, wanted)
+        if not json:
             show([row(("! ", "warning"), line, hang=2) for line in said])
         done = restore_items(
             where,
-            backup,
             undo.items_for(where, backup, wanted, "restore"),
+            undo.restore_verifier(where, backup.entries),
             kind="restore",
             of=id,
+            hermes=backup.hermes,
             ended=ended,
             yes=yes,
             json=json,
             vault=vault,
             repeat=repeat_options(named_home(home)),
-            skipped=left,
+            losses=losses,
+            more=({"left": list(left)} if left else {})
+            | ({"missing": [one.document for one in backup.missing]} if backup.missing else {}),
         )
     return exit_code(done, ended)

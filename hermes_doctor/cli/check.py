@@ -37,7 +37,7 @@ Exit codes:
   0  no problem at or above --fail-on
   1  problems, or a check crashed
   2  could not run (wrong option, no home), or no check could read the home
-  With --format nagios: 0 no problem, 1 warnings, 2 worse problems,
+  With --format nagios: 0 no problem, 1 warnings, 2 errors,
   3 could not check
 """
 
@@ -84,7 +84,7 @@ def check(
         typer.Option(
             "--output",
             metavar="FILE",
-            help="Write to this file; who reads it sees the old content or the new.",
+            help="Write to this file and replace its content in one step.",
         ),
     ] = None,
     record: Annotated[

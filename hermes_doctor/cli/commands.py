@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hermes_doctor.cli import (
+    ask,
     backup,
     check,
     config,
@@ -71,6 +72,7 @@ app = typer.Typer(
 app.command("check", epilog=check.EPILOG, rich_help_panel=DIAGNOSE)(check.check)
 app.command("timeline", epilog=timeline.EPILOG, rich_help_panel=DIAGNOSE)(timeline.timeline)
 app.command("config", epilog=config.EPILOG, rich_help_panel=DIAGNOSE)(config.config)
+app.command("ask", epilog=ask.EPILOG, rich_help_panel=DIAGNOSE)(ask.ask)
 app.command("learn", epilog=learn.EPILOG, rich_help_panel=DIAGNOSE)(learn.learn)
 app.add_typer(history.app, name="history", rich_help_panel=DIAGNOSE)
 app.command("fix", epilog=fix.EPILOG, rich_help_panel=REPAIR)(fix.fix)

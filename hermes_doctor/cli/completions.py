@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
+
+import typer
 
 
 def complete_selector(incomplete: str) -> list[str]:
@@ -45,6 +48,20 @@ def complete_store(incomplete: str) -> list[str]:
     from hermes_doctor.backup.selection import STORES
 
     return _with_prefix(STORES, incomplete)
+
+
+def complete_run(ctx: typer.Context, incomplete: str) -> list[str]:
+    """The runs that can be undone, newest first."""
+    from hermes_doctor import home
+    from hermes_doctor.model import CouldNotLook, Trouble
+    from hermes_doctor.records.journal import Journals
+
+    given = ctx.params.get("home")
+    try:
+        runs = Journals(home.find(Path(given) if given else None)).all()
+    except (Trouble, CouldNotLook, OSError):
+        return []
+    return _with_prefix((one.id for one in reversed(runs) if one.in_place), incomplete)
 
 
 def _with_prefix(words: Iterable[str], start: str) -> list[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -15,8 +18,11 @@ Examples:
 \b
 Exit codes:
   0  everything was found, repaired and undone
-  1  something was not
+  1  something was not found, repaired or undone
 """
+
+_KEPT = ("COLUMNS", "LANG", "LANGUAGE", "LINES", "NO_COLOR", "TERM", "TMPDIR", "TZ")
+"""The variables that the demo keeps; all others could show it what is on this machine."""
 
 
 def demo(
@@ -29,17 +35,20 @@ def demo(
     import shutil
     import tempfile
 
+    from hermes_doctor.system.signals import interruptible
     from hermes_doctor.terminal.lines import row
     from hermes_doctor.terminal.show import show
 
-    folder = Path(tempfile.mkdtemp(prefix="hermes-doctor-demo-"))
-    folder.chmod(0o755)  # the secrets are a finding only if other users can reach them
-    home = folder / "home"
-    try:
-        good = _story(home)
-    finally:
-        if not keep:
-            shutil.rmtree(folder)
+    with interruptible():
+        folder = Path(tempfile.mkdtemp(prefix="hermes-doctor-demo-"))
+        home = folder / "home"
+        try:
+            folder.chmod(0o755)  # the secrets are a finding only if other users can reach them
+            with _apart(folder):
+                good = _story(home)
+        finally:
+            if not keep:
+                shutil.rmtree(folder)
     if keep:
         show(
             [
@@ -52,6 +61,31 @@ def demo(
     else:
         show([row("The example home was removed. To keep it: hermes-doctor demo --keep")])
     return 0 if good else 1
+
+
+@contextlib.contextmanager
+def _apart(folder: Path) -> Iterator[None]:
+    """Hide the variables, programs and settings of this machine, so that no demo depends on them.
+
+    Without this, a vault in config.toml would keep the backups of the demo.
+    """
+    from hermes_doctor.preferences import places
+
+    before = dict(os.environ)
+    nowhere = str(folder / "nowhere")
+    os.environ.clear()
+    os.environ |= {name: value for name, value in before.items() if _is_kept(name)}
+    os.environ |= {"HOME": nowhere, "PATH": nowhere}
+    try:
+        with places.hidden():
+            yield
+    finally:
+        os.environ.clear()
+        os.environ |= before
+
+
+def _is_kept(name: str) -> bool:
+    return name in _KEPT or name.startswith(("LC_", "PYTHON"))
 
 
 def _story(home: Path) -> bool:
@@ -79,7 +113,7 @@ def _story(home: Path) -> bool:
     _title(4, "hermes-doctor fix --apply --yes: back up, repair, check again")
     fix(home=home, apply=True, yes=True)
 
-    _title(5, "hermes-doctor check: once more")
+    _title(5, "hermes-doctor check: check again")
     check(home=home)
     left = _codes(home)
 
@@ -124,16 +158,15 @@ def _codes(home: Path) -> set[str]:
 
 
 def _title(number: int, text: str) -> None:
+    import shutil
+
     from hermes_doctor.terminal.lines import BLANK, row
     from hermes_doctor.terminal.show import show
 
-    show(
-        [
-            BLANK,
-            row((f"── {number}. {text} ", "strong"), ("─" * max(3, 66 - len(text)), "faint")),
-            BLANK,
-        ]
-    )
+    title = f"── {number}. {text} "
+    room = min(73, shutil.get_terminal_size().columns - 1) - len(title)
+    rule = "─" * room if room > 2 else ""
+    show([BLANK, row((title, "strong"), (rule, "faint"), hang=6), BLANK])
 
 
 def contents(home: Path) -> dict[str, tuple[bytes, int]]:

@@ -7,6 +7,7 @@ import os
 import time
 from pathlib import Path
 
+from hermes_doctor.home import EXAMPLE
 from hermes_doctor.knowledge import atlas
 from hermes_doctor.sqlite import creation
 
@@ -37,6 +38,7 @@ def make(home: Path) -> list[str]:
     home.mkdir(mode=0o755, parents=True, exist_ok=True)
     home.chmod(0o755)
     (home / "logs").mkdir()
+    _write(home / EXAMPLE, b"This home was made by `hermes-doctor demo`. You can delete it.\n")
     _write(home / "config.yaml.bak", CONFIG.encode())
     broken = CONFIG.replace("  default:", "\tdefault:").replace("131072", "262144")
     _write(home / "config.yaml", broken.encode())

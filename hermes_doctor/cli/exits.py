@@ -73,7 +73,7 @@ _TAKE_A_VALUE = (
     *("--reason", "--home", "--vault", "--plugins", "--only", "--skip", "--fail-on"),
     *("--format", "--output", "--metrics", "--heartbeat", "--heartbeat-fail"),
     *("--interval", "--also", "--after", "--budget", "--patience", "--notify-on"),
-    *("--notify-command", "--notify-webhook", "--notify-hermes"),
+    *("--notify-command", "--notify-webhook", "--notify-hermes", "--timeout"),
 )
 
 

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hermes_doctor.cli.ask import AskOption, LastQuestion
 from hermes_doctor.cli.fix_consent import Consent
+from hermes_doctor.cli.fix_named import FAILED, NamedCodes
 from hermes_doctor.cli.fix_report import (
     describe_runs,
+    failure_reasons,
     has_open_problems,
-    print_report,
+    print_plan,
+    report_document,
     report_rest,
 )
 from hermes_doctor.cli.fix_session import Session
@@ -22,7 +26,6 @@ from hermes_doctor.cli.options import (
     NetworkOption,
     PluginsOption,
     VaultOption,
-    YesOption,
     complete_code,
 )
 
@@ -35,13 +38,16 @@ EPILOG = """\b
 Examples:
   hermes-doctor fix                         show the plan; change nothing
   hermes-doctor fix --apply                 repair everything in the plan
+  hermes-doctor fix --apply --pick          ask before each repair
   hermes-doctor fix CFG-YAML --apply --yes  repair one code without asking
+  hermes-doctor fix --apply --ask           repair, then ask a question
 
 \b
 Exit codes:
   0  the plan is shown; with --apply: all is repaired, or nothing to do
-  1  with --apply: something is not repaired or was rolled back, or some
-     check could not run; also if a check crashed
+  1  with --apply: something is not repaired or was rolled back, a code
+     that you named is left or could not be checked, some check could
+     not run, or --ask got no answer; also if a check crashed
   2  could not run, or no check could read the home; nothing was changed
 """
 ROUNDS = 5
@@ -54,7 +60,16 @@ def fix(
         typer.Argument(help="Repair only these codes.", autocompletion=complete_code),
     ] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Carry out the plan.")] = False,
-    yes: YesOption = False,
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes", "-y", help="Answer yes to every question; choose a person with --subject."
+        ),
+    ] = False,
+    pick: Annotated[
+        bool, typer.Option("--pick", help="Ask before each repair, also before safe ones.")
+    ] = False,
+    ask: AskOption = False,
     subject: Annotated[
         str | None,
         typer.Option("--subject", help="Repair only this subject, as `check --json` names it."),
@@ -70,7 +85,9 @@ def fix(
     from hermes_doctor import home as homes
     from hermes_doctor.cli import shared_options
 
+    _refuse_to_pick(pick=pick, apply=apply, silent=yes or json)
     where = homes.find(home)
+    question = LastQuestion(where, home, wanted=ask, apply=apply, json=json)
     loaded = shared_options.load_plugins(plugins)
     session = Session(where, loaded, codes or [], subject, deep=deep, network=network)
     named = shared_options.named_home(home)
@@ -85,9 +102,40 @@ def fix(
 
         with lock_home(where), recover_first(where, loaded, json=json) as ended:
             said = [one.text for one in ended]
-            code = _apply(session, said, vault=vault, yes=yes, json=json)
-            return 1 if any(one.partial for one in ended) else code
+            consent = _consent(session, yes=yes, pick=pick, json=json)
+            code = _apply(session, said, question, consent, vault=vault, json=json)
+            code = 1 if any(one.partial for one in ended) else code
+        return question.end(code)
     return _show(session, json=json)
+
+
+def _refuse_to_pick(*, pick: bool, apply: bool, silent: bool) -> None:
+    """Raise Trouble if --pick cannot ask."""
+    from hermes_doctor.cli.options import can_ask
+    from hermes_doctor.model import Trouble
+
+    if pick and not apply:
+        raise Trouble("--pick asks before each repair. Add --apply: fix --apply --pick")
+    if pick and silent:
+        raise Trouble("--pick asks questions, so it needs neither --yes nor --json. Remove one.")
+    if pick and not can_ask():
+        raise Trouble(
+            "--pick asks questions, but no terminal is open. Nothing was changed. "
+            "Name the codes instead: hermes-doctor fix CODE --apply"
+        )
+
+
+def _consent(session: Session, *, yes: bool, pick: bool, json: bool) -> Consent:
+    """The answers of the operator, none of which are given so far."""
+    return Consent(
+        yes=yes,
+        pick=pick,
+        quiet=json,
+        page_options=session.page_options,
+        fix_options=session.fix_options,
+        one_named=session.subject is not None,
+        named_codes=session.named_codes(),
+    )
 
 
 def _show(session: Session, *, json: bool) -> int:
@@ -99,20 +147,14 @@ def _show(session: Session, *, json: bool) -> int:
     with waiting("checking and planning", quiet=json):
         report, planned = session.look()
     said = recovery.interrupted_run_messages(session.home, session.options)
+    with waiting("looking for related problems", quiet=json):
+        named = NamedCodes(session, report, planned, apply=False).answers()
     if json:
-        print_report(report, planned, [], said)
-    else:
-        from hermes_doctor.render import repair, report_rest
-        from hermes_doctor.terminal.lines import row
-        from hermes_doctor.terminal.show import show
+        from hermes_doctor.render import document
 
-        show([row(("! ", "warning"), text, hang=2) for text in said])
-        if not planned:
-            show([repair.nothing_line(report)])
-        if planned:
-            command = session.apply_command()
-            show(repair.plan_lines(planned, session.home.path, command, session.page_options))
-        show([*repair.muted_lines(report), *report_rest.open_questions(report)])
+        typer.echo(document.dump(report_document(report, planned, [], said, session, named)))
+    else:
+        print_plan(session, report, planned, said, named)
     if report.why_blind and not planned:
         return _blind(report, json=json)
     return int(bool(report.count_checks(Status.CRASHED)))
@@ -128,7 +170,13 @@ def _blind(report: Report, *, json: bool) -> int:
 
 
 def _apply(
-    session: Session, said: Sequence[str], *, vault: VaultOption, yes: bool, json: bool
+    session: Session,
+    said: Sequence[str],
+    question: LastQuestion,
+    consent: Consent,
+    *,
+    vault: VaultOption,
+    json: bool,
 ) -> int:
     """Plan, run and examine again, in rounds."""
     from hermes_doctor.cli import exits
@@ -143,12 +191,6 @@ def _apply(
         lambda: Probes(session.home, deep=session.deep, network=session.network), session.plugins
     )
     runs: list[Journal] = []
-    consent = Consent(
-        yes=yes,
-        quiet=json,
-        page_options=session.page_options,
-        one_named=session.subject is not None,
-    )
     with waiting("checking and planning", quiet=json):
         report, planned = session.look()
     shown = planned
@@ -162,16 +204,12 @@ def _apply(
         ]
         if not chosen:
             break
-        steering = {one.finding.key for one in chosen if one.controls_gateway}
-        run = _run(session, chosen, vault, report.hermes_version, verify, quiet=json)
+        chosen = [one for one in chosen if one.deletes] or chosen  # frees space for the others
+        first = runs[0].id if runs else None
+        run = _run(session, chosen, vault, report.hermes_version, verify, first, quiet=json)
         runs.append(run)
         exits.note_change()
-        for item in run.items:
-            outcomes[item.code, item.subject] = item.outcome
-            if item.outcome == "refused":
-                consent.refused[item.code, item.subject] = item.reason or "refused"
-            elif item.outcome in ("failed", "rolled-back"):
-                consent.steered |= (item.code, item.subject) in steering
+        outcomes |= consent.learn(chosen, run)
         if text := describe_runs(runs, session.options):
             exits.set_interrupt_text(text)
         session.keep_unfinished(chosen, run)
@@ -179,20 +217,26 @@ def _apply(
             show(repair.receipt_lines(run, session.options, final=False))
         with waiting("checking again", quiet=json):
             report, planned = session.look()  # findings that it had hidden may show now
+    with waiting("looking for related problems", quiet=json):
+        reasons = {**failure_reasons(runs), **consent.reasons()}
+        named = NamedCodes(session, report, planned, runs, reasons, apply=True).answers()
+    question.note_result(runs, declined=bool(consent.undone))
     if json:
-        print_report(report, shown, runs, said)
+        question.document = report_document(report, shown, runs, said, session, named)
     else:
-        report_rest(session, report, planned, shown, runs, consent)
-        show(repair.result_lines(report, runs, session.options))
-    failed = any(outcome != "verified" for outcome in outcomes.values())
+        report_rest(session, report, planned, shown, runs, consent, named)
+        show(repair.result_lines(report, runs, session.options, consent.answered_no()))
+    open_ = {one.finding.key for one in planned}
+    failed = any(  # a problem that waited for another repair may be gone with it
+        outcome != "verified" and (outcome != "left" or key in open_)
+        for key, outcome in outcomes.items()
+    )
     if report.why_blind and not shown:
         return _blind(report, json=json)
     failed = failed or (not shown and report.open) or bool(report.count_checks(Status.CRASHED))
     failed = failed or any(run.leaves_files for run in runs)
-    undone = {*consent.declined, *consent.refused}
-    asked_for = [one for one in planned if session.names(one)]
-    failed = failed or any(one.denied or one.finding.key in undone for one in asked_for)
-    return int(failed or has_open_problems(planned, undone))
+    failed = failed or any(one.state in FAILED for one in named)
+    return int(failed or has_open_problems(planned, consent.undone))
 
 
 def _run(
@@ -201,6 +245,7 @@ def _run(
     vault: VaultOption,
     hermes: str | None,
     verify: Any,
+    command: str | None,
     *,
     quiet: bool,
 ) -> Journal:
@@ -221,6 +266,7 @@ def _run(
             kind="fix",
             reason=f"before the fix of {codes}",
             hermes=hermes,
+            command=command,
             progress=progress,
         )
         with say_if_interrupted(run):

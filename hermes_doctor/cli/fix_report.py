@@ -2,18 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from typing import TYPE_CHECKING
-
-import typer
+import os
+from collections.abc import Container, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.cli.fix_consent import Consent
 from hermes_doctor.cli.fix_session import Session
 
 if TYPE_CHECKING:
+    from hermes_doctor.cli.fix_named import NamedCode
     from hermes_doctor.model import Report
     from hermes_doctor.records.journal import Journal
     from hermes_doctor.repair.plan import PlannedItem
+    from hermes_doctor.terminal.lines import Line
+
+
+def print_plan(
+    session: Session,
+    report: Report,
+    planned: Sequence[PlannedItem],
+    said: Sequence[str],
+    named: Sequence[NamedCode],
+) -> None:
+    """Print the plan, what it leaves out, and an answer for each code that was typed."""
+    from hermes_doctor.render import repair, report_rest
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
+
+    show([row(("! ", "warning"), text, hang=2) for text in said])
+    if not planned and len(named) < max(1, len(session.words)):
+        show([repair.nothing_line(report, session.subject)])
+    if planned:
+        ready = [one for one in planned if one.ready]
+        persons = [one for one in ready if one.personal and session.subject is None]
+        command = session.apply_command() if len(persons) < len(ready) else ""
+        show(repair.plan_lines(planned, session.home.path, command, session.page_options, report))
+        show(repair.choice_lines(persons, session.apply_command, session.options))
+    show([*repair.muted_lines(report), *report_rest.open_questions(report)])
+    show(named_lines(named))
+
+
+def failure_reasons(runs: Sequence[Journal]) -> dict[tuple[str, str], str]:
+    """Why fixes that were applied did not hold, by the key of the finding."""
+    from hermes_doctor.cli.fix_named import NOT_DONE
+
+    return {
+        (item.code, item.subject): item.reason
+        for run in runs
+        for item in run.items
+        if item.outcome in NOT_DONE and item.reason
+    }
 
 
 def report_rest(
@@ -23,6 +61,7 @@ def report_rest(
     shown: Sequence[PlannedItem],
     runs: Sequence[Journal],
     consent: Consent,
+    named: Sequence[NamedCode],
 ) -> None:
     """Print what is left, and what to do about it."""
     from hermes_doctor.model import Severity
@@ -30,42 +69,85 @@ def report_rest(
     from hermes_doctor.terminal.lines import row
     from hermes_doctor.terminal.show import show
 
-    if not shown:
-        show([repair.nothing_line(report)])
+    if not shown and len(named) < max(1, len(session.words)):
+        show([repair.nothing_line(report, session.subject)])
     show([*repair.muted_lines(report), *report_rest.open_questions(report)])
+    waiting = [one for one in planned if _waits(one, consent)]
+    show(repair.choice_lines(waiting, session.apply_command, session.options))
     for one in planned:
         finding = one.finding
         why = consent.refused.get(finding.key) or (one.refusal if one.fix else None)
+        if one in waiting:
+            continue
         if finding.key in consent.declined:
             show(repair.open_item_lines(one, consent.silence, session.apply_command(one)))
         elif one.unnamed:
-            why = f"{repair.why_unnamed(one)}, so it runs only if you name its code."
+            why = repair.why_unnamed(one)
+            why = f"{why[0].upper()}{why[1:]}. To apply its fix, name the code:"
             show(repair.open_item_lines(one, why, session.apply_command(one)))
-        elif why is not None or (not one.steps and finding.severity is not Severity.INFO):
+        elif why is not None or (
+            not one.steps and (one.named or finding.severity is not Severity.INFO)
+        ):
             more = f"hermes-doctor explain {finding.code}{session.page_options}"
-            show(repair.open_item_lines(one, why or finding.next, more))
-    changed = any(run.paths and _held(run) for run in runs)
+            show(repair.open_item_lines(one, why or finding.next or repair.NO_FIX, more))
+    show(named_lines(named))
+    changed = any(_changes_settings(run) and _held(run) for run in runs)
     if changed and report.gateways and not any(run.gateway == "started" for run in runs):
         pid = report.gateways[0].pid
         text = f"The gateway (process {pid}) still uses the old files. Restart it."
         show([row(("! ", "warning"), text, hang=2)])
 
 
+def _waits(one: PlannedItem, consent: Consent) -> bool:
+    """Whether the operator must choose the person before the fix is applied."""
+    return one.personal and (one.unnamed or one.finding.key in consent.unchosen)
+
+
+def named_lines(named: Sequence[NamedCode]) -> Iterator[Line]:
+    """What there is to say about typed codes that no plan and no receipt is about."""
+    from hermes_doctor.cli.fix_named import ABSENT
+    from hermes_doctor.terminal.lines import row
+
+    for one in named:
+        if one.is_shown:
+            continue
+        mark = ("· ", "faint") if one.state == ABSENT else ("! ", "warning")
+        yield row(mark, one.text, hang=2)
+        for command in one.commands:
+            yield row((command, "command"), indent=2)
+
+
+def _changes_settings(run: Journal) -> bool:
+    """Whether a run changed files of the home that the gateway reads only when it starts."""
+    from hermes_doctor.backup.selection import is_process_file, is_read_on_demand
+    from hermes_doctor.repair.paths import changes_only_mode
+
+    return any(
+        not os.path.isabs(record.path)
+        and not changes_only_mode(record)
+        and not is_process_file(record.path)
+        and not is_read_on_demand(record.path)
+        for record in run.paths
+    )
+
+
 def _held(run: Journal) -> bool:
-    return any(item.outcome == "verified" for item in run.items)
+    return any(item.is_applied for item in run.items)
 
 
 def describe_runs(runs: Sequence[Journal], options: str) -> str:
     """What is repaired so far, and how to undo it; empty if nothing is."""
-    done = [run for run in runs if any(item.outcome == "verified" for item in run.items)]
-    codes = [item.code for run in done for item in run.items if item.outcome == "verified"]
+    done = [run for run in runs if any(item.is_applied for item in run.items)]
+    codes = [item.code for run in done for item in run.items if item.is_applied]
     if not done:
         return ""
     from hermes_doctor.message import listed
+    from hermes_doctor.render.repair import undo_command
 
     names = listed(sorted(set(codes)))
-    undo = f"hermes-doctor undo {done[-1].id}{options}"
-    return f"Repaired: {names}. Nothing else was changed. To undo it: {undo}."
+    undo = undo_command(done, options)
+    told = f"Repaired: {names}. Nothing else was changed."
+    return f"{told} To undo it: {undo}." if undo else told
 
 
 def has_open_problems(
@@ -83,19 +165,25 @@ def has_open_problems(
     )
 
 
-def print_report(
+def report_document(
     report: Report,
     planned: Sequence[PlannedItem],
     runs: Sequence[Journal],
     recovered: Sequence[str],
-) -> None:
+    session: Session,
+    named: Sequence[NamedCode],
+) -> dict[str, Any]:
+    """The report, the plan and what was done, as one document."""
+    from hermes_doctor.cli.fix_named import documents
     from hermes_doctor.render import document, repair
 
     made = document.of_report(report)
     made["repair"] = {
         "applied": bool(runs),
-        "plan": repair.plan_document(planned),
+        "plan": repair.plan_document(planned, session.apply_command),
+        "named": documents(named),
         "runs": [repair.run_document(run) for run in runs],
+        "undo": repair.undo_command(runs, report.options) or None,
         "recovered": list(recovered),
     }
-    typer.echo(document.dump(made))
+    return made

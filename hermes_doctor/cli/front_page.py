@@ -31,7 +31,8 @@ _COMMANDS = """Diagnose:
   check            Show what is wrong and what to do; change nothing.
   timeline         Show restarts, errors, edits and repairs by time.
   config           Show the settings that the next message will use.
-  learn            Let check judge a Hermes newer than this tool.
+  ask              Ask the bot one question; it may cost a little.
+  learn            Learn a Hermes release that is newer than this tool.
   history          Show what was wrong, how often and for how long.
 
 Repair:
@@ -51,7 +52,7 @@ Watch:
   mute             Silence a known problem until it changes.
   unmute           End a mute.
   mutes            List the mutes of all homes.
-  probe            Tell Docker, Kubernetes or systemd how the gateway is.
+  probe            Report the gateway's health to Docker or Kubernetes.
   watch            Check regularly, notify, and repair if asked to.
 
 Reference:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,8 +42,8 @@ Examples:
   hermes-doctor history prune --keep 90d --home ~/.hermes
 
 \b
-An open problem stays. A home without a record in that time is forgotten; one
-with an open problem only after 400 days.
+An open problem stays. A home without a record in that time is removed, too;
+one with an open problem only after 400 days.
 
 \b
 Exit codes:
@@ -84,7 +86,7 @@ def history(
         str,
         typer.Option(
             "--since",
-            help="Show the time since then: 12h, 30d, or a local date such as 2026-11-01.",
+            help="Show what happened since then: 12h, 30d, or a local date such as 2026-11-01.",
         ),
     ] = "30d",
     json: JsonOption = False,
@@ -146,12 +148,16 @@ def prune(
 def _no_history(home: Home) -> Exception:
     from hermes_doctor.message import text
     from hermes_doctor.model import Trouble
+    from hermes_doctor.system import crontab
     from hermes_doctor.terminal.lines import tilde
 
+    has_systemd = os.path.isdir("/run/systemd/system")
+    installs = sys.platform == "darwin" or has_systemd or crontab.is_installed()
     return Trouble(
         text(
-            "{home} has no history yet. The watch writes it: hermes-doctor watch install",
+            "{home} has no history yet. The watch writes it: {command}",
             home=tilde(home.path),
+            command="hermes-doctor watch install" if installs else "hermes-doctor watch",
         )
     )
 

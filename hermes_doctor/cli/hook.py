@@ -44,6 +44,7 @@ What it does:
 
 \b
 Examples:
+  hermes-doctor hook install --dry-run      show what would be written
   hermes-doctor hook install
   hermes-doctor hook install --no-shell     guard only /update in chats
   hermes-doctor update-guard -- pipx upgrade hermes-agent
@@ -66,8 +67,13 @@ def install(
         bool,
         typer.Option("--chat/--no-chat", help="Install the hook that guards /update in chats."),
     ] = True,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be written, without writing it.")
+    ] = False,
 ) -> int:
     """Guard `hermes update` and /update in chats."""
+    import contextlib
+
     from hermes_doctor import home as homes
     from hermes_doctor.records.home_lock import lock_home
     from hermes_doctor.terminal.lines import row, tilde
@@ -81,15 +87,19 @@ def install(
         shell_startup.refuse_unwritable()
         launcher.refuse_foreign_launcher()
     if chat:
-        with lock_home(where):
-            said += [f"guards /update in chats: {tilde(path)}" for path in chat_hook.install(where)]
+        with contextlib.nullcontext() if dry_run else lock_home(where):
+            hooks = chat_hook.install(where, dry_run=dry_run)
+            said += [f"guards /update in chats: {tilde(path)}" for path in hooks]
     if shell:
-        if launcher.install():
+        if launcher.install(dry_run=dry_run):
             said.append(f"guards hermes update: {tilde(launcher.folder() / launcher.NAME)}")
-        said += [
-            f"puts the launcher first on PATH: {tilde(path)}" for path in shell_startup.install()
-        ]
-    show([row(("✓ ", "good"), text, hang=2) for text in said or ["Already installed."]])
+        files = shell_startup.install(dry_run=dry_run)
+        said += [f"puts the launcher first on PATH: {tilde(path)}" for path in files]
+    mark = ("→ ", "faint") if dry_run and said else ("✓ ", "good")
+    show([row(mark, text, hang=2) for text in said or ["Already installed."]])
+    if dry_run:
+        show([row("Nothing was written.")])
+        return 0
     for why in shell_startup.doubts() if shell else ():
         show([row(("! ", "warning"), f"Some shells do not use the launcher: {why}", hang=2)])
     if shell and not launcher.is_first_on_path():
@@ -267,7 +277,7 @@ def run(
     from_chat: ChatOption = False,
     json: JsonOption = False,
 ) -> int:
-    """Run one half of the guard: before or after an update."""
+    """Run one part of the guard: before or after an update."""
     from hermes_doctor import home as homes
     from hermes_doctor.cli import after_update, update_guard
 

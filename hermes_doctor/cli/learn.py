@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hermes_doctor.cli.options import HomeOption, JsonOption
+from hermes_doctor.cli.options import HomeOption, JsonOption, refuse_nan
 
 if TYPE_CHECKING:
     from hermes_doctor.learning.learn import Lecture
@@ -32,15 +32,20 @@ def learn(
     timeout: Annotated[
         float,
         typer.Option(
-            "--timeout", metavar="SECONDS", min=1, max=3600, help="Give up after this many seconds."
+            "--timeout",
+            metavar="SECONDS",
+            min=1,
+            max=3600,
+            callback=refuse_nan,
+            help="Give up after this many seconds.",
         ),
     ] = 60,
     json: JsonOption = False,
 ) -> int:
-    """Let check judge a Hermes newer than this tool.
+    """Learn a Hermes release that is newer than this tool.
 
     The installed Hermes creates its databases and default settings in an empty temporary folder,
-    as the owner of the home and without network. What it says is stored outside the home.
+    as the owner of the home and without network. Its answers are stored outside the home.
     """
     from contextlib import closing
 

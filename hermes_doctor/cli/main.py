@@ -46,6 +46,14 @@ def _run() -> object:
     from shutil import get_terminal_size
 
     columns = get_terminal_size().columns
+    result = _run_command(words, columns)
+    if not words:
+        _offer_demo()
+    return result
+
+
+def _run_command(words: list[str], columns: int) -> object:
+    """Run the command; the front page is shown without loading typer if it fits."""
     if words in (["--help"], ["-h"]):
         from hermes_doctor.cli import front_page
 
@@ -58,3 +66,16 @@ def _run() -> object:
 
     build_only(words)
     return app(words or ["--help"], standalone_mode=False, **narrow_help.use(columns))
+
+
+def _offer_demo() -> None:
+    """Say what to do without a home, which may be somebody's first minute with this tool."""
+    from hermes_doctor import home
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.terminal.lines import BLANK, row
+    from hermes_doctor.terminal.show import show
+
+    try:
+        home.find(None)
+    except Trouble as why:
+        show([BLANK, row(str(why))])

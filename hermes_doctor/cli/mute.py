@@ -33,7 +33,7 @@ Examples:
 
 \b
 A mute ends when the problem disappears (unless --sticky), gets worse,
-gains a subject, or when the time of --for is over. A muted problem is
+affects something new, or when the time of --for is over. A muted problem is
 still shown in one line. It changes no exit code, and nobody is notified
 of it. Neither `watch --heal` nor `fix` repairs it, unless you name it.
 
@@ -74,10 +74,12 @@ def mute(
     what: _WhatArgument,
     time: Annotated[
         str | None,
-        typer.Option("--for", metavar="TIME", help="End it after this time, such as 12h or 7d."),
+        typer.Option(
+            "--for", metavar="TIME", help="End the mute after this time, such as 12h or 7d."
+        ),
     ] = None,
     sticky: Annotated[
-        bool, typer.Option("--sticky", help="Keep it when the problem disappears.")
+        bool, typer.Option("--sticky", help="Keep the mute when the problem disappears.")
     ] = False,
     because: Annotated[
         str, typer.Option("--because", metavar="TEXT", help="The reason, which `mutes` shows.")
@@ -140,7 +142,7 @@ def _ends(mute: Mute) -> str:
     from hermes_doctor.message import listed
 
     ways = [*(["disappears"] if not mute.sticky else []), "gets worse"]
-    ways += ["gains a subject"] if mute.subject is None else []
+    ways += ["affects something new"] if mute.subject is None else []
     return listed(ways).replace(" and ", " or ")
 
 

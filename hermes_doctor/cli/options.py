@@ -72,6 +72,13 @@ def complete_code(incomplete: str) -> list[str]:
     return [code for code in codes if code.startswith(incomplete.upper())]
 
 
+def refuse_nan(seconds: float) -> float:
+    """Refuse `nan`, which passes every comparison with a minimum and a maximum."""
+    if seconds != seconds:
+        raise typer.BadParameter("nan is not a number of seconds.")
+    return seconds
+
+
 def can_ask() -> bool:
     """Whether there is a terminal to ask a question on."""
     return sys.stdin.isatty() and sys.stderr.isatty()

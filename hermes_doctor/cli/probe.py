@@ -37,7 +37,7 @@ def probe(
     ],
     home: HomeOption = None,
 ) -> int:
-    """Tell Docker, Kubernetes or systemd how the gateway is."""
+    """Report the gateway's health to Docker or Kubernetes."""
     from hermes_doctor.cli.probe_run import run
 
     return run(question, home)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from hermes_doctor.lazy import EMPTY
+
 if TYPE_CHECKING:
-    from hermes_doctor.backup.manifest import Backup
     from hermes_doctor.home import Home
     from hermes_doctor.plugins.load import Plugins
     from hermes_doctor.records.journal import Journal
     from hermes_doctor.repair.recovery import RecoveredRun
     from hermes_doctor.repair.run import Run
-    from hermes_doctor.repair.targets import Item
+    from hermes_doctor.repair.targets import Item, Verify
 
 
 @contextmanager
@@ -87,12 +88,20 @@ def exit_code(done: Journal | None, ended: Sequence[RecoveredRun]) -> int:
     return int(not whole or any(one.partial for one in ended))
 
 
-def _question(items: Sequence[Item], kind: str, of: str) -> str:
+def _question(items: Sequence[Item], kind: str, of: str, undone: Sequence[str]) -> str:
     """What `undo` or a restore would do, and that the current files are kept."""
     from hermes_doctor.message import count, text
 
     paths = {change.path for item in items for step in item.steps for change in step.changes()}
     files = count(len(paths), "file")
+    if len(undone) > 1:
+        return text(
+            "Undo {runs} of one command ({ids}) and restore {files}? The current files are backed "
+            "up first.",
+            runs=count(len(undone), "run"),
+            ids=", ".join(undone),
+            files=files,
+        )
     if kind == "undo":
         return text(
             "Undo run {id} and restore {files}? The current files are backed up first.",
@@ -108,22 +117,29 @@ def _question(items: Sequence[Item], kind: str, of: str) -> str:
 
 def restore_items(
     home: Home,
-    backup: Backup,
     items: Sequence[Item],
+    verify: Verify,
     *,
     kind: str,
     of: str,
+    hermes: str | None,
     ended: Sequence[RecoveredRun],
     yes: bool,
     json: bool,
     vault: Path | None,
     repeat: str,
     report: bool = True,
-    skipped: Sequence[str] = (),
+    undone: Sequence[str] = (),
+    was_running: bool | None = None,
+    stores: bool = True,
+    losses: Sequence[str] = (),
+    more: Mapping[str, object] = EMPTY,
 ) -> Journal | None:
-    """Restore from a backup in an ordinary run; None if the operator did not agree.
+    """Restore from backups in an ordinary run; None if the operator did not agree.
 
-    Without `report`, the caller reports the result.
+    Without `report`, the caller reports the result. `undone` are the runs that it undoes,
+    `was_running` and `stores` are those of `add_restarts_for_restore`, `losses` says what is
+    removed, and `more` is added to the JSON document.
     """
     from hermes_doctor.backup.vault import Vault
     from hermes_doctor.cli import exits
@@ -132,14 +148,15 @@ def restore_items(
     from hermes_doctor.model import Trouble
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.render import document, repair
-    from hermes_doctor.repair import undo
     from hermes_doctor.repair.gateway_steps import add_restarts_for_restore
     from hermes_doctor.repair.run import Run
     from hermes_doctor.terminal.lines import row
     from hermes_doctor.terminal.show import show
 
     with waiting("looking for running gateways", quiet=json):
-        add_restarts_for_restore(Probes(home), items, stores=kind == "restore")
+        add_restarts_for_restore(Probes(home), items, stores=stores, was_running=was_running)
+    if not json:
+        show([row(("! ", "warning"), (one, "warning"), hang=2) for one in losses])
     if not yes:
         if not json:
             steps = [step for item in items for step in item.record.steps]
@@ -149,7 +166,7 @@ def restore_items(
                 "A restore replaces files and asks first. Nothing was changed. To "
                 "confirm: add --yes"
             )
-        if not confirm(_question(items, kind, of)):
+        if not confirm(_question(items, kind, of, undone)):
             show([row("Nothing was changed.")])
             return None
     run = Run(
@@ -158,14 +175,14 @@ def restore_items(
         kind=kind,
         reason=f"before the {kind} of {of}",
         of=of,
-        hermes=backup.hermes,
+        hermes=hermes,
     )
     total = sum(
         change.expect.size for item in items for step in item.steps for change in step.changes()
     )
     label = "restoring" if kind == "restore" else "undoing"
     with say_if_interrupted(run), repair_bar(label, total, quiet=json) as run.progress:
-        done = run.apply(items, undo.restore_verifier(home, backup))
+        done = run.apply(items, verify)
     exits.note_change()
     if not report:
         return done
@@ -176,10 +193,10 @@ def restore_items(
                 made
                 | repair.run_document(done)
                 | {"recovered": [one.text for one in ended]}
-                | ({"left": list(skipped)} if skipped else {})
-                | ({"missing": [o.document for o in backup.missing]} if backup.missing else {})
+                | ({"losses": list(losses)} if losses else {})
+                | dict(more)
             )
         )
     else:
-        show(repair.receipt_lines(done, repeat))
+        show(repair.receipt_lines(done, repeat, undone=undone))
     return done

@@ -95,6 +95,8 @@ def rollback(
                 "faint",
                 f"restore everything from backup {backup.id} of {ago(backup.created_at)}",
             )
+            for loss in _losses(where, which, backup):
+                say("! ", "warning", loss)
         if not yes and not confirm(_question(which, backup)):
             say("  ", "faint", "Nothing was changed.")
             return 1
@@ -157,6 +159,16 @@ def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Back
     if wrong := store.verify(backup):
         raise Trouble(text("Backup {id} is damaged: {reason}.", id=backup.id, reason=wrong[0]))
     return plan, backup
+
+
+def _losses(home: Home, update: Update, backup: Backup) -> list[str]:
+    """How many newer messages and tasks the restore removes from the live data, in sentences."""
+    from hermes_doctor.backup.restored_rows import removed_by
+    from hermes_doctor.backup.unique_rows import LastRows
+    from hermes_doctor.backup.vault import Vault
+
+    store = Vault(home, Path(update.vault) if update.vault else home.vault)
+    return removed_by(LastRows(store, ()), backup, backup.entries)
 
 
 def _go_back(
@@ -265,19 +277,22 @@ def _restore(
     json: bool,
 ) -> None:
     from hermes_doctor.backup import outside_files
+    from hermes_doctor.backup.selection import is_process_file
     from hermes_doctor.cli.restore_common import restore_items
     from hermes_doctor.model import CannotFix
     from hermes_doctor.repair import undo
 
-    wanted, left = outside_files.split_restorable(home, backup.entries, backup.entries)
+    useful = [one for one in backup.entries if not is_process_file(one.path)]
+    wanted, left = outside_files.split_restorable(home, useful, backup.entries)
     for name in left:
         say("! ", "warning", f"{name} is outside of the home and was not restored.")
     done = restore_items(
         home,
-        backup,
         undo.items_for(home, backup, wanted, "rollback"),
+        undo.restore_verifier(home, backup.entries),
         kind="restore",
         of=backup.id,
+        hermes=backup.hermes,
         ended=ended,
         yes=True,
         json=json,

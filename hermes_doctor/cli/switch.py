@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hermes_doctor.cli.ask import AskOption, LastQuestion
 from hermes_doctor.cli.completions import complete_protocol
 from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption, YesOption
 
@@ -36,8 +37,8 @@ one line from a pipe, unless its variable is already set.
 \b
 Exit codes:
   0  the plan is shown; with --apply: switched and tested, or already in use
-  1  with --apply: you answered no, or the test failed and the switch was
-     rolled back
+  1  with --apply: you answered no, the test failed and the switch was rolled
+     back, or --ask got no answer
   2  could not run; nothing was changed
 """
 
@@ -79,6 +80,7 @@ def switch_provider(
     ] = False,
     apply: Annotated[bool, typer.Option("--apply", help="Carry out the plan.")] = False,
     yes: YesOption = False,
+    ask: AskOption = False,
     home: HomeOption = None,
     json: JsonOption = False,
     vault: VaultOption = None,
@@ -90,6 +92,7 @@ def switch_provider(
     where = homes.find(home)
     wish = SwitchRequest(name, base_url, key_env, model, api_mode, fallback=not no_fallback)
     asking = SwitchSession(where, wish, ask_key=ask_key, tested=not no_test)
+    question = LastQuestion(where, home, wanted=ask, apply=apply, json=json)
     if not apply:
         return _show(asking, _command(asking, home, vault), json=json)
     from hermes_doctor.cli.restore_common import recover_first
@@ -97,8 +100,9 @@ def switch_provider(
     from hermes_doctor.records.home_lock import lock_home
 
     with lock_home(where), recover_first(where, load.load(), json=json) as ended:
-        code = _apply(asking, vault, home, yes=yes, json=json)
-        return code or int(any(one.partial for one in ended))
+        code = _apply(asking, vault, home, question, yes=yes, json=json)
+        code = code or int(any(one.partial for one in ended))
+    return question.end(code)
 
 
 class SwitchSession:
@@ -222,7 +226,13 @@ def _command(asking: SwitchSession, home: HomeOption, vault: VaultOption) -> str
 
 
 def _apply(
-    asking: SwitchSession, vault: VaultOption, home: HomeOption, *, yes: bool, json: bool
+    asking: SwitchSession,
+    vault: VaultOption,
+    home: HomeOption,
+    question: LastQuestion,
+    *,
+    yes: bool,
+    json: bool,
 ) -> int:
     """Show the plan, ask, and apply it."""
     from hermes_doctor.cli import exits
@@ -232,7 +242,7 @@ def _apply(
     from hermes_doctor.message import text
     from hermes_doctor.model import Trouble
     from hermes_doctor.provider_switch.proof import Proof
-    from hermes_doctor.render import document, provider_switch, repair
+    from hermes_doctor.render import provider_switch, repair
     from hermes_doctor.terminal.lines import row
     from hermes_doctor.terminal.show import show
 
@@ -240,17 +250,11 @@ def _apply(
     with waiting("planning", quiet=json):
         switch = asking.plan(typed=False)
     if not switch.steps:
-        if json:
-            typer.echo(document.dump(provider_switch.document(where.path, switch, None, None)))
+        name = asking.request.name
+        if not json:
+            show([row(("✓ ", "good"), f"{name} is already in use. Nothing was changed.")])
         else:
-            show(
-                [
-                    row(
-                        ("✓ ", "good"),
-                        f"{asking.request.name} is already in use. Nothing was changed.",
-                    )
-                ]
-            )
+            question.document = provider_switch.document(where.path, switch, None, None)
         return 0
     if not json:
         show(provider_switch.plan_lines(switch, tested=asking.tested))
@@ -264,23 +268,24 @@ def _apply(
             provider=asking.request.name,
         )
     ):
+        question.note_result([], declined=True)
         return 1
     switch = asking.plan(typed=True)
     proof = Proof(switch, asking.look, tested=asking.tested)
     with waiting("switching and testing", quiet=json):
         run = _run(where, switch, proof, vault)
     exits.note_change()
-    if json:
-        typer.echo(
-            document.dump(provider_switch.document(where.path, switch, run, proof.test_result))
-        )
-    else:
+    if not json:
         show(repair.receipt_lines(run, repeat_options(named_home(home))))
         tested = f"Test: {proof.test_result}."
         show([row(tested if asking.tested else "The provider was not tested (--no-test).", hang=2)])
-        if run.state == "done":
+        if run.state == "done" and not question.wanted:
             command = f"hermes-doctor check --network{repeat_options(named_home(home))}"
             show([row("Next: ", (command, "command"))])
+    else:
+        tested = proof.test_result
+        question.document = provider_switch.document(where.path, switch, run, tested)
+    question.note_result([run])
     return int(run.state != "done" or run.leaves_files)
 
 

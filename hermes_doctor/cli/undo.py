@@ -1,4 +1,4 @@
-"""The `undo` command: undo a run."""
+"""The `undo` command: undo the last command that changed files, with all its runs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from typing import Annotated
 
 import typer
 
+from hermes_doctor.cli.completions import complete_run
 from hermes_doctor.cli.options import HomeOption, JsonOption, PluginsOption, YesOption
 
 EPILOG = """\b
 Examples:
-  hermes-doctor undo                              undo the last run
-  hermes-doctor undo 20261115-031500-1234f --yes  undo this run without asking
+  hermes-doctor undo                              undo the last command
+  hermes-doctor undo 20261115-031500-1234f --yes  undo the command of this run
+                                                  without asking
 
 \b
 Exit codes:
@@ -22,12 +24,18 @@ Exit codes:
 
 
 def undo(
-    run: Annotated[str | None, typer.Argument(help="A run id; without it, the last run.")] = None,
+    run: Annotated[
+        str | None,
+        typer.Argument(
+            help="A run of the command to undo; without it, the last command.",
+            autocompletion=complete_run,
+        ),
+    ] = None,
     yes: YesOption = False,
     force: Annotated[
         bool,
         typer.Option(
-            "--force", help="Undo even if a file changed since; that version is backed up."
+            "--force", help="Undo even if a file has changed since; that version is backed up."
         ),
     ] = False,
     home: HomeOption = None,
@@ -36,7 +44,7 @@ def undo(
 ) -> int:
     """Restore the files that a repair or restore changed.
 
-    An undo can itself be undone.
+    All runs of one command are undone together. An undo can itself be undone.
     """
     import contextlib
 
@@ -57,27 +65,35 @@ def undo(
         gone = [
             one for one in ended if one.kind != "undo" and not one.finished and not one.said_before
         ]
-        if gone and run is None:  # the last run was cut off and is rolled back by now
+        cut_off = undo.rest_of_command(book, gone[-1].journal) if gone else None
+        if gone and run is None and cut_off is None:  # the last run is rolled back by now
             _say([one.text for one in ended], json=json)
             return int(any(one.partial for one in ended))
-        journal = book.load(run) if run else undo.last_run(book)
+        journal = book.load(run) if run else cut_off or undo.last_run(book)
         with waiting("comparing the files with the run", quiet=json):
-            backup, items = undo.undo_plan(where, journal, force=force)
+            plan = undo.undo_plan(where, journal, force=force)
+        undone = [one.id for one in plan.runs]
         done = restore_items(
             where,
-            backup,
-            items,
+            plan.items,
+            plan.verify,
             kind="undo",
-            of=journal.id,
+            of=undone[-1],
+            hermes=plan.hermes,
             ended=ended,
             yes=yes,
             json=json,
             vault=None,
             repeat=shared_options.repeat_options(shared_options.named_home(home)),
+            undone=undone,
+            was_running=plan.was_running,
+            stores=any(one.kind != "fix" for one in plan.runs),
+            losses=plan.losses,
+            more={"undone": undone},
         )
         if done is not None and done.state == "done":
             with contextlib.suppress(OSError):  # it is undone; the next run records that
-                recovery.mark_undone(book, journal.id, done.id)
+                recovery.mark_undone(book, plan.runs, done.id)
     return exit_code(done, ended)
 
 

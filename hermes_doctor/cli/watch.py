@@ -164,7 +164,8 @@ def watch(
     home: HomeOption = None,
     interval: IntervalOption = None,
     once: Annotated[
-        bool, typer.Option("--once", help="Check once and report what changed since the last time.")
+        bool,
+        typer.Option("--once", help="Check once and report what has changed since the last time."),
     ] = False,
     heal: HealOption = None,
     also: AlsoOption = None,

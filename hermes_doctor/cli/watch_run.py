@@ -68,7 +68,7 @@ def run(
     made.is_well = lambda report: not exit_code([report], {report.home: threshold})
     if metrics is not None:
         made.publish = _publisher(made, metrics)
-    from hermes_doctor.schedule.job_names import SERVICE_VARIABLE
+    from hermes_doctor.supervisors.job_names import SERVICE_VARIABLE
 
     unknown = gone is not None and made.first_watch and not os.environ.get(SERVICE_VARIABLE)
     if not json and sys.stdout is not None and sys.stdout.isatty():
@@ -92,7 +92,7 @@ def _publisher(watch: Watch, given: Path) -> Callable[[Report | None], None]:
 
     from hermes_doctor.cli import output_file
     from hermes_doctor.render import prometheus
-    from hermes_doctor.schedule.job_names import SERVICE_VARIABLE
+    from hermes_doctor.supervisors.job_names import SERVICE_VARIABLE
 
     if not os.environ.get(SERVICE_VARIABLE):
         output_file.find(given)  # a service goes on without it, as if the folder were lost later

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 app = own.app
 SystemOption = Annotated[
-    bool, typer.Option("--system", help="Install for the machine, not for your user (sudo).")
+    bool, typer.Option("--system", help="For the whole machine, not only for your user (sudo).")
 ]
 CronOption = Annotated[
     bool, typer.Option("--cron", help="Use the crontab even if systemd or launchd runs.")

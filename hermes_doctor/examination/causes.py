@@ -31,25 +31,47 @@ def merge_and_explain(
     results: Sequence[CheckResult],
     causes: Sequence[Cause],
     platforms: Platforms = tuple,
+    fresh_start: float | None = None,
 ) -> list[Finding]:
-    """Drop outdated findings, merge duplicates and add causes."""
+    """Drop outdated findings, merge duplicates and add causes.
+
+    `fresh_start` is when the gateway that runs now was started, or when this tool last repaired or
+    restored something, in seconds since 1970.
+    """
     ended = {result.id: result.status for result in results}
-    kept = [one for one in findings if not _history(one, ended)]
+    seen = [one for one in findings if not _told(one)]
+    kept = [one for one in findings if not _history(one, ended, seen, fresh_start)]
     return add_causes(_folded(kept), causes, platforms)
 
 
-def _history(finding: Finding, ended: Mapping[str, Status]) -> bool:
+def _history(
+    finding: Finding,
+    ended: Mapping[str, Status],
+    seen: Sequence[Finding],
+    fresh_start: float | None,
+) -> bool:
     """Whether a finding from a log is outdated, because the checks it names passed.
 
     A skipped check says nothing. If a check could not run, the finding stays, and so does one
-    whose last log line is recent: the problem may still go on.
+    whose last log line is recent: the problem may still go on, unless the gateway was started, or
+    the home repaired, since. But if the line is about one database, the check that has read this
+    file now is newer evidence than the line, and a problem of another database says nothing.
     """
     named = finding.data.get("unless_ok") or ()
+    database = finding.data.get("database")
     last = finding.data.get("last")
-    if isinstance(last, float) and time.time() - last < FRESH:
+    recent = isinstance(last, float) and time.time() - last < FRESH and last >= (fresh_start or 0.0)
+    if recent and not database:
         return False
     said = {ended.get(id, Status.UNKNOWN) for id in named}
+    if database and not any(one.check in named and file_of(one) == database for one in seen):
+        said = {Status.OK if status is Status.PROBLEM else status for status in said}
     return Status.OK in said and said <= {Status.OK, Status.SKIPPED}
+
+
+def file_of(finding: Finding) -> str:
+    """The name of the file that a finding is about; every board is a `kanban.db`."""
+    return finding.subject.rpartition("/")[2]
 
 
 def _told(finding: Finding) -> bool:
@@ -96,7 +118,7 @@ def _with(seen: Finding, told: Finding) -> Finding:
         evidence=evidence,
         since=min(moments, default=None),
         fix=seen.fix or told.fix,
-        next=seen.next or told.next,
+        next=seen.next or ("" if seen.fix else told.next),  # the fix is what to do next
     )
 
 
@@ -141,6 +163,8 @@ class _Findings:
     def fits(self, cause: Cause, source: Finding, finding: Finding) -> bool:
         """Whether `source` can be the cause of `finding`; a note never causes a problem."""
         if source.severity is Severity.INFO and finding.severity is not Severity.INFO:
+            return False
+        if cause.database and not _told(source) and file_of(source) != cause.database:
             return False
         if cause.same_platform and not self._same_platform(source, finding):
             return False

@@ -18,6 +18,7 @@ class Condition(enum.StrEnum):
 
 _OF_VERDICTS = {
     VerdictKind.WORKING: Condition.WORKING,
+    VerdictKind.NOT_TRIED: Condition.WORKING,
     VerdictKind.LIMITED: Condition.LIMITED,
     VerdictKind.UNKNOWN: Condition.UNKNOWN,
 }
@@ -26,6 +27,7 @@ _OF_VERDICTS = {
 def condition_of(report: Report) -> Condition:
     """The condition of the bot; unknown if checks were left out or could not look.
 
+    A bot that runs without a problem and was not asked anything yet counts as working.
     A bot that was stopped or is not set up is silent, too: nobody gets an answer from it.
     """
     if report.why_blind is not None or not report.complete or report.verdict is None:

@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 
-from hermes_doctor.model import OPTIONAL_RUNG, CouldNotLook, Gateway, Rung, RungState
+from hermes_doctor.model import ANSWERS_OUT, OPTIONAL_RUNG, CouldNotLook, Gateway, Rung, RungState
 from hermes_doctor.probes.probes import Probes
 
 PATIENCE = timedelta(minutes=10)
 """How long an answer may take before it counts as missing."""
+CLOCKS = timedelta(seconds=60)
+"""How far the clock of the log and the start time of a process may differ."""
 
 
 def ladder(probes: Probes, names: Collection[str] | None = None) -> tuple[Rung, ...]:
@@ -48,9 +50,9 @@ def _served(probes: Probes) -> tuple[Rung, ...]:
     if server is None:
         return ()
     first = f"process {server.pid}, the gateway of the root home, serves this profile"
-    rest = "told for the root home, whose gateway serves this profile"
+    rest = "as for the root home, whose gateway serves this profile"
     return (
-        Rung(PROCESS, RungState.OK, first, server.started_at),
+        Rung(PROCESS, RungState.OK, first, server.running_since),
         *(Rung(name, RungState.UNKNOWN, rest, None) for name, _ in _RUNGS if name != PROCESS),
     )
 
@@ -62,7 +64,7 @@ def _gateway(probes: Probes) -> Gateway:
     """The gateway that holds the lock, else any of them."""
     gateways = probes.gateways()
     if not gateways:
-        raise CouldNotLook("no gateway is running as far as the processes show")
+        raise CouldNotLook("no gateway was found among the processes")
     holder = probes.runtime().lock_holder
     return next((one for one in gateways if one.pid == holder), gateways[0])
 
@@ -70,7 +72,7 @@ def _gateway(probes: Probes) -> Gateway:
 def _process(probes: Probes) -> Seen:
     if probes.gateways():
         found = _gateway(probes)
-        return RungState.OK, f"process {found.pid}", found.started_at
+        return RungState.OK, f"process {found.pid}", found.running_since
     runtime = probes.runtime()
     if runtime.unseen:
         return RungState.UNKNOWN, runtime.unseen, None
@@ -86,7 +88,7 @@ def _process(probes: Probes) -> Seen:
 def _lock(probes: Probes) -> Seen:
     found, holder = _gateway(probes), probes.runtime().lock_holder
     if holder == found.pid:
-        return RungState.OK, "it holds gateway.lock", found.started_at
+        return RungState.OK, "it holds gateway.lock", found.running_since
     if holder is not None:
         return RungState.FAILED, f"process {holder} holds gateway.lock", None
     kinds = probes.vitals(found.pid).kinds
@@ -95,7 +97,7 @@ def _lock(probes: Probes) -> Seen:
     runtime = probes.runtime()
     mine = runtime.state_owner is not None and runtime.state_owner.pid == found.pid
     if runtime.state == "starting" or not mine:
-        return RungState.UNKNOWN, "it is still starting", found.started_at
+        return RungState.UNKNOWN, "it is still starting", found.running_since
     return RungState.FAILED, "it does not hold gateway.lock", None
 
 
@@ -112,7 +114,7 @@ def _loop(probes: Probes) -> Seen:
     if pulse.running is None:
         return RungState.UNKNOWN, pulse.what, None
     if pulse.running:
-        return RungState.OK, pulse.what, _gateway(probes).started_at if pulse.pid else None
+        return RungState.OK, pulse.what, _gateway(probes).running_since if pulse.pid else None
     return RungState.FAILED, pulse.what, pulse.since
 
 
@@ -130,6 +132,11 @@ def _platforms(probes: Probes) -> Seen:
     since = max(one.updated_at for one in bad or states if one.updated_at)
     if bad:
         return RungState.FAILED, ", ".join(f"{one.name} {one.state}" for one in bad[:6]), since
+    for one in states:
+        proof = probes.platform_proof(found, one.name)
+        if not proof.connected:
+            hold = RungState.UNKNOWN if proof.is_reconnecting else RungState.FAILED
+            return hold, f"{one.name}: {proof.reason}", proof.since
     names = frozenset(one.name for one in states)
     links = [one for one in probes.links(found.pid, names) if one.platform.name in names]
     for link in links:
@@ -144,16 +151,22 @@ def _platforms(probes: Probes) -> Seen:
 
 
 def _messages_in(probes: Probes) -> Seen:
-    last, began = probes.traffic().last_in, _gateway(probes).started_at
+    found, began = probes.traffic(), _gateway(probes).started_at
+    last = found.last_in
     if last is None or last < began:
+        if found.started is None or found.started < began - CLOCKS:
+            first = datetime.fromtimestamp(found.covers[0], UTC) if found.covers else began
+            what = "no message in the newest lines of the log"
+            return RungState.UNKNOWN, what, max(first, began)
         return RungState.UNKNOWN, "no message since it started", None
     return RungState.OK, "the last message came in", last
 
 
 def _answers_out(probes: Probes) -> Seen:
-    found, began = probes.traffic(), _gateway(probes).started_at
-    waits = found.waits_since
-    if waits is not None and waits >= began and datetime.now(UTC) - waits > PATIENCE:
+    found, gateway = probes.traffic(), _gateway(probes)
+    waits, began = found.waits_since, gateway.started_at
+    now = datetime.now(UTC) - gateway.clock_step
+    if waits is not None and waits >= began and now - waits > PATIENCE:
         return RungState.FAILED, "a message waits for its answer", waits
     if found.last_out is None or found.last_out < began:
         return RungState.UNKNOWN, "no answer since it started", None
@@ -168,5 +181,5 @@ _RUNGS: tuple[tuple[str, Callable[[Probes], Seen]], ...] = (
     (LOOP, _loop),
     (PLATFORMS, _platforms),
     ("messages in", _messages_in),
-    ("answers out", _answers_out),
+    (ANSWERS_OUT, _answers_out),
 )

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import cached_property
 
-from hermes_doctor.model import DOWN, PLATFORM, SILENCING, Finding, Mark, Report, Severity
+from hermes_doctor.model import (
+    DOWN,
+    GATEWAY,
+    PLATFORM,
+    SILENCING,
+    START,
+    Finding,
+    Mark,
+    Report,
+    RungState,
+    Severity,
+)
 
 
 def silences(report: Report, finding: Finding) -> bool:
     """Whether people get no answer because of this finding; one chat is not the whole bot."""
     effect = report.effects.get(finding.code)
     broken = effect is not None and effect.part in (*SILENCING, PLATFORM)
+    if fails_later(report, finding):
+        return False
     whole = not finding.data.get("one_chat")
     return broken and whole and finding.severity.rank <= Severity.ERROR.rank
+
+
+def fails_later(report: Report, finding: Finding) -> bool:
+    """Whether the running gateway still answers, but its next start fails because of this."""
+    effect = report.effects.get(finding.code)
+    runs = bool(report.ladder) and report.ladder[0].hold is RungState.OK
+    gateway = next((one.parts for one in report.states if one.name == GATEWAY), ())
+    runs = runs and not any(part.mark is Mark.BAD for part in gateway)  # such as still starting
+    failing = finding.severity.rank <= Severity.ERROR.rank
+    return runs and failing and effect is not None and effect.part == START
 
 
 def order(report: Report, finding: Finding) -> tuple[int, int, int, str, str]:
@@ -99,6 +122,15 @@ class Problems:
         found = [self._bad[number] for number in self._all_below(self._numbers[place])]
         return sorted(found, key=lambda one: (one.since is None, one.since, one.severity.rank))
 
+    def consequences_of(self, findings: Sequence[Finding]) -> list[Finding]:
+        """What groups caused of which all findings are among these."""
+        return [
+            effect
+            for place, group in enumerate(self.groups)
+            if all(one in findings for one in group)
+            for effect in self.consequences(place)
+        ]
+
     def repairable(self) -> list[int]:
         """The numbers, from 1, of the groups of which `fix` repairs at least one finding."""
         return [
@@ -106,6 +138,14 @@ class Problems:
             for place, group in enumerate(self.groups)
             if any(map(self._report.offer, (*group, *self.consequences(place))))
         ]
+
+    def numbers(self) -> dict[tuple[str, str], int]:
+        """The number that `check` shows for each problem; consequences have that of their cause."""
+        return {
+            (one.code, one.subject): place + 1
+            for place, group in enumerate(self.groups)
+            for one in (*group, *self.consequences(place))
+        }
 
     def _worst(self, group: list[int]) -> tuple[int, int, int, str, str]:
         every = (*group, *self._all_below(group))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from datetime import UTC, datetime
 
-from hermes_doctor.examination import offers, states
+from hermes_doctor.examination import asked, offers, states
 from hermes_doctor.examination.liveness import ladder
 from hermes_doctor.examination.running_checks import Run
 from hermes_doctor.examination.verdict import judge
@@ -27,6 +27,7 @@ from hermes_doctor.plugins.declare import Check
 from hermes_doctor.plugins.load import Plugins
 from hermes_doctor.plugins.mount import Broken
 from hermes_doctor.probes.probes import Probes
+from hermes_doctor.supervisors.unit import DOCKER
 
 LIMIT = 30.0
 """Seconds for all checks together, counted as on an idle machine, like the limit of each check."""
@@ -97,13 +98,20 @@ def report(
         from hermes_doctor.examination.causes import merge_and_explain
 
         findings = sort(
-            merge_and_explain(findings, results, plugins.causes, lambda: _platforms(probes))
+            merge_and_explain(
+                findings,
+                results,
+                plugins.causes,
+                lambda: _platforms(probes),
+                _fresh_start(probes),
+            )
         )
         heard = findings
         if severities:
             findings = sort([*with_severities(findings, severities)])
         results = [_joined(result, findings) for result in results]
-    offered = plugins.fixes if findings else ()  # a healthy home needs none
+    fixable = any(one.fix for one in findings)
+    offered = plugins.fixes if fixable else ()  # a healthy home needs none
     fixes = {fix.id: fix.safety for fix in offered}
     results += [broken_plugin_result(one) for one in plugins.broken]
     rungs = _ladder(probes)
@@ -131,7 +139,7 @@ def report(
         turned_down=tuple(one for one in heard if is_turned_down(one, severities)),
         effects=plugins.effects,
         complete=len(checks) == len(plugins.checks),
-        refusals=offers.refusals(probes, offered, findings) if findings else EMPTY,
+        refusals=offers.refusals(probes, offered, findings) if fixable else EMPTY,
     )
     return made._replace(verdict=judge(made))
 
@@ -188,18 +196,33 @@ def broken_plugin_result(plugin: Broken) -> CheckResult:
 
 
 def _version(probes: Probes) -> str | None:
+    """The release that runs, that the image of the home's container has, or that is installed."""
     try:
         found = probes.installation()
     except CouldNotLook:
-        return None
-    return found.version if found else None
+        found = None
+    if found and found.running:
+        return found.version
+    try:
+        owner = probes.supervision().owner
+    except CouldNotLook:
+        owner = None
+    label = owner.settings.get("Version", "") if owner and owner.kind == DOCKER else ""
+    return label.removeprefix("v") or (found.version if found else None)
 
 
 def _ladder(probes: Probes) -> tuple[Rung, ...]:
     try:
-        return ladder(probes)
+        return asked.with_answer(probes, ladder(probes))
     except Exception:
         return ()
+
+
+def _fresh_start(probes: Probes) -> float | None:
+    """When the gateway that runs now was started, or this tool last worked on the home."""
+    moments = [one.started_at.timestamp() for one in _gateways(probes) or ()]
+    moments += [one.ended for one in probes.handled() if one.proved or one.codes]
+    return max(moments, default=None)
 
 
 def _gateways(probes: Probes) -> tuple[Gateway, ...] | None:

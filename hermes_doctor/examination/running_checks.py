@@ -20,7 +20,7 @@ from hermes_doctor.model import (
     Trouble,
 )
 from hermes_doctor.plugins.declare import Check
-from hermes_doctor.plugins.needs import why_absent
+from hermes_doctor.plugins.needs import is_option, why_absent
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.system import time_limits, watched
 from hermes_doctor.system.once import DEEP
@@ -57,16 +57,19 @@ class RunningCheck:
         self.doubts: list[str] = []
         self.partly: list[str] = []
         self.skipped: str | None = None
+        self.unjudged = ""
         self.crashed: str | None = None
         self.seconds = 0.0
 
     def ask(self, probes: Probes) -> None:
         """Run the check; an exception becomes part of the answer."""
         try:
-            unjudged = self._unjudged(probes)
+            unjudged = self.unjudged = self._unjudged(probes)
             if unjudged and set(self.check.by_release) == set(self.check.codes):
                 raise Skip(unjudged)
             if absent := why_absent(probes, self.check.needs):
+                if is_option(self.check.needs):
+                    self.unjudged = absent
                 raise Skip(absent)
             for said in self.check.look(probes):
                 if isinstance(said, CouldNotLook):
@@ -117,7 +120,8 @@ class RunningCheck:
             status, reason = Status.SKIPPED, self.skipped
         else:
             status, reason = Status.OK, "; ".join(self.partly) or None
-        return CheckResult(self.check.id, self.check.group, status, self.seconds, reason)
+        check = self.check
+        return CheckResult(check.id, check.group, status, self.seconds, reason, self.unjudged)
 
 
 def describe_crash(error: BaseException) -> str:

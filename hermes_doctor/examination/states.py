@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from stat import S_ISREG
 
+from hermes_doctor.examination import asked
 from hermes_doctor.lazy import pattern
 from hermes_doctor.message import clock, count, duration, text
 from hermes_doctor.model import (
@@ -20,10 +21,12 @@ from hermes_doctor.model import (
     MODEL,
     NO_PLATFORM,
     PLATFORM,
+    START,
     UNSEEN,
     CouldNotLook,
     Effect,
     Finding,
+    Gateway,
     Mark,
     Part,
     PartState,
@@ -33,7 +36,9 @@ from hermes_doctor.model import (
     Trouble,
 )
 from hermes_doctor.preferences import effective
+from hermes_doctor.probes import next_start
 from hermes_doctor.probes.probes import Probes
+from hermes_doctor.settings.platforms import Platform
 from hermes_doctor.system.files import list_folder, read_head, reason, size
 from hermes_doctor.system.once import limited
 
@@ -100,7 +105,7 @@ def describe(
     parts: tuple[tuple[str, Callable[[], Iterable[Part]]], ...] = (
         (GATEWAY, lambda: _gateway(probes, ladder, problems)),
         ("platforms", lambda: _platforms(probes, ladder, problems)),
-        (MODEL, lambda: _model(probes, problems)),
+        (MODEL, lambda: (*_model(probes, problems), *asked.parts(probes))),
         (DATA, lambda: _data(probes, problems, unchecked, left_out)),
     )
     return tuple(PartState(name, _observed(look)) for name, look in parts)
@@ -117,8 +122,11 @@ def _gateway(probes: Probes, ladder: Sequence[Rung], problems: _Problems) -> Ite
     if not ladder:
         raise CouldNotLook("the processes could not be read")
     process, rungs = ladder[0], {rung.name: rung for rung in ladder}
+    due = probes.next_start()
     if process.hold is RungState.FAILED:
-        yield _stopped(process, problems)
+        stopped = _stopped(process, problems)
+        then = due.what if due else next_start.not_enabled(probes)
+        yield stopped._replace(text=f"{stopped.text}; {then}") if then else stopped
         return
     if process.hold is RungState.UNKNOWN:
         raise CouldNotLook(process.what)
@@ -126,11 +134,20 @@ def _gateway(probes: Probes, ladder: Sequence[Rung], problems: _Problems) -> Ite
         yield Part(Mark.GOOD, process.what)
         return
     runs = text(
-        "running for {period} ({process})",
+        "starting ({process})" if due else "running for {period} ({process})",
         period=_since(process.since),
         process=process.what,
     )
-    problem = problems.of(GATEWAY, ACCESS)
+    problem, later = problems.of(GATEWAY, ACCESS), problems.of(START)
+    if due and due.seconds is not None:
+        words = problems.words(problem) if problem else "does not stay up"
+        yield Part(Mark.BAD, f"{words}; {due.what}")
+        return
+    if later and due and not problem:
+        problem = later
+    elif later and _silences(later) and not (problem and _silences(problem)):
+        yield Part(Mark.LIMITED, f"{runs}, but its next start will fail")
+        return
     if problem:
         mark = Mark.BAD if _silences(problem) else Mark.LIMITED
         yield Part(mark, f"{runs}, but {problems.words(problem)}")
@@ -139,8 +156,9 @@ def _gateway(probes: Probes, ladder: Sequence[Rung], problems: _Problems) -> Ite
     if supervised is None or supervised.hold is RungState.UNKNOWN:
         yield Part(Mark.GOOD, runs)
     elif supervised.hold is RungState.OK:
-        owner = probes.supervision().owner
-        manager = owner.manager_name if owner else "its supervisor"
+        found = probes.supervision()
+        keeper = found.keeper.name if found.keeper else "its supervisor"
+        manager = found.owner.manager_name if found.owner else keeper
         yield Part(Mark.GOOD, f"{runs}, restarted by {manager}")
     else:
         yield Part(Mark.LIMITED, f"{runs}; nothing restarts it")
@@ -149,7 +167,7 @@ def _gateway(probes: Probes, ladder: Sequence[Rung], problems: _Problems) -> Ite
 def _stopped(process: Rung, problems: _Problems) -> Part:
     down = problems.down()
     if down is not None and down.data.get("never"):
-        return Part(Mark.BAD, "has not run here as far as its files show")
+        return Part(Mark.BAD, "has never run here")
     since = (down and down.since) or process.since
     stopped = down is not None and down.severity is Severity.INFO
     if since is None:
@@ -173,6 +191,7 @@ def _platforms(probes: Probes, ladder: Sequence[Rung], problems: _Problems) -> I
     runs = bool(ladder) and ladder[0].hold is RungState.OK
     stuck = any(rung.name == "event loop" and rung.hold is RungState.FAILED for rung in ladder)
     states = probes.runtime().platforms if runs else {}
+    gateways = probes.gateways() if runs else []
     for platform in platforms:
         problem = problems.of(PLATFORM, platform=platform.name)
         if problem:
@@ -182,10 +201,22 @@ def _platforms(probes: Probes, ladder: Sequence[Rung], problems: _Problems) -> I
         state = states.get(platform.name)
         if state is None:
             yield Part(Mark.NONE if not runs else Mark.UNKNOWN, platform.label)
+        elif state.state == "connected" and stuck:
+            yield Part(Mark.UNKNOWN, platform.label)
         elif state.state == "connected":
-            yield Part(Mark.UNKNOWN if stuck else Mark.GOOD, platform.label)
+            yield _connected(probes, platform, gateways)
         else:
             yield Part(Mark.BAD, f"{platform.label}: {state.state}")
+
+
+def _connected(probes: Probes, platform: Platform, gateways: Sequence[Gateway]) -> Part:
+    """A platform that the gateway calls connected; its log may show that it is not."""
+    proof = probes.platform_proof(gateways[0], platform.name) if gateways else None
+    if proof is None or proof.connected:
+        return Part(Mark.GOOD, platform.label)
+    if proof.is_reconnecting:
+        return Part(Mark.LIMITED, f"{platform.label}: connecting")
+    return Part(Mark.BAD, f"{platform.label}: not connected")
 
 
 def _model(probes: Probes, problems: _Problems) -> Iterable[Part]:
@@ -199,7 +230,8 @@ def _model(probes: Probes, problems: _Problems) -> Iterable[Part]:
         return redaction.redact_words(value or "")
 
     route = found.used or found.main
-    provider = shown((route.provider or route.requested).value) or "no provider"
+    called = route.operators_name or (route.provider or route.requested).value
+    provider = shown(called) or "no provider"
     model = shown(route.model.value)
     name = f"{provider}, {model}" if model else provider
     problem = problems.of(MODEL)
@@ -211,7 +243,9 @@ def _model(probes: Probes, problems: _Problems) -> Iterable[Part]:
         return
     if problem:
         mark = Mark.BAD if _silences(problem) else Mark.LIMITED
-        yield Part(mark, f"{name}: {problems.words(problem)}")
+        fallback = problem.data.get("fallback")
+        rest = f"; the fallback {fallback} answers" if fallback else ""
+        yield Part(mark, f"{name}: {problems.words(problem)}{rest}")
         return
     if found.used is None:
         wants = (route.requested.value or "auto").lower()

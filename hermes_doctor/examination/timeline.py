@@ -25,7 +25,7 @@ _ENDS = {
     "clean": "ended in order",
     "failed": "ended with an error",
     "restart": "ended to be started again",
-    "gone": "was gone without a word",
+    "gone": "disappeared without a log line",
 }
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from hermes_doctor.examination.ranking import Problems, order, silences
+from hermes_doctor.examination.asked import ANSWERED
+from hermes_doctor.examination.ranking import Problems, fails_later, order, silences
 from hermes_doctor.message import Message, ago, clock, count, duration, listed, text
 from hermes_doctor.model import (
+    ANSWERS_OUT,
     DOWN,
     NO_PLATFORM,
     SILENCING,
@@ -23,6 +25,9 @@ from hermes_doctor.model import (
     Verdict,
     VerdictKind,
 )
+
+MESSAGES, ANSWERS, PLATFORMS = "messages in", ANSWERS_OUT, "platforms"
+"""Names of rungs."""
 
 
 def judge(report: Report) -> Verdict:
@@ -48,7 +53,7 @@ def judge(report: Report) -> Verdict:
     if process.hold is RungState.FAILED:
         down = next((one for one in report.findings if _is_down(report, one)), None)
         muted = down is not None and down.muted
-        return Verdict(VerdictKind.STOPPED, _stopped(report, process), primary, muted)
+        return Verdict(VerdictKind.STOPPED, _stopped(report, process, bad), primary, muted)
     if unsure := _unsure(report):
         return Verdict(VerdictKind.UNKNOWN, unsure, primary)
     if waits := _waits(report):
@@ -58,7 +63,9 @@ def judge(report: Report) -> Verdict:
         return Verdict(VerdictKind.NOT_WORKING, _unconnected(parts), primary)
     if bad:
         return Verdict(VerdictKind.LIMITED, _limited(report, bad), primary)
-    return Verdict(VerdictKind.WORKING, _working(report))
+    if _holds(report, ANSWERS):
+        return Verdict(VerdictKind.WORKING, _working(report))
+    return Verdict(VerdictKind.NOT_TRIED, _not_tried(report))
 
 
 def first_cause(report: Report) -> Finding | None:
@@ -91,7 +98,7 @@ def _known_silence(report: Report) -> Message | None:
         return None
     first = min(report.turned_down, key=lambda one: order(report, one))
     return text(
-        "Your bot is not working, and config.toml turns the reason down: {cause}.",
+        "Your bot is not working, and config.toml lowers the severity of the reason: {cause}.",
         cause=first.title,
     )
 
@@ -110,11 +117,11 @@ def _not_working(report: Report, platforms: list[str], bad: Sequence[Finding]) -
         if any(silences(report, one) for one in (*group, *tree.consequences(place)))
     ]
     if primary and causes != [0]:
-        return _several(tree, primary)
+        return _several(report, tree, primary)
     since = _began(report, bad)
     if platforms and since:
         return text(
-            "Nobody on {platforms} gets an answer since {since}.",
+            "Nobody on {platforms} has had an answer since {since}.",
             platforms=listed(platforms),
             since=_moment(since),
         )
@@ -123,18 +130,37 @@ def _not_working(report: Report, platforms: list[str], bad: Sequence[Finding]) -
     cause = primary.title if primary else "see below"
     if since:
         return text(
-            "Your bot is not working since {since}: {cause}.", since=_moment(since), cause=cause
+            "Your bot has not been working since {since}: {cause}.",
+            since=_moment(since),
+            cause=cause,
         )
     return text("Your bot is not working: {cause}.", cause=cause)
 
 
-def _several(tree: Problems, primary: Finding) -> Message:
+def _several(report: Report, tree: Problems, primary: Finding) -> Message:
     """More than one problem silences the bot, or another one must be solved first."""
+    group = (*tree.groups[0], *tree.consequences(0))
+    if not any(silences(report, one) for one in group):  # the gateway does not run
+        return text(
+            "Your bot is not running. Repair this first: {cause} (1 of {number}).",
+            cause=primary.title,
+            number=len(tree.groups),
+        )
     return text(
         "Your bot is not working: {cause} (1 of {number}).",
         cause=primary.title,
         number=len(tree.groups),
     )
+
+
+def _first_error(report: Report) -> Message | None:
+    """The problem to look at first, and how many there are; None if there are only warnings."""
+    problems, first = Problems(report).groups, first_cause(report)
+    if first is None or all(one[0].severity.rank > Severity.ERROR.rank for one in problems):
+        return None
+    if len(problems) == 1:
+        return text("{cause}", cause=first.title)
+    return text("{cause} (1 of {number})", cause=first.title, number=len(problems))
 
 
 def _began(report: Report, bad: Sequence[Finding]) -> datetime | None:
@@ -201,12 +227,15 @@ def _problems(bad: Sequence[Finding]) -> str:
     return count(len(bad), "problem" if errors else "warning")
 
 
-def _stopped(report: Report, process: Rung) -> Message:
+def _stopped(report: Report, process: Rung, bad: Sequence[Finding]) -> Message:
+    broken = [one for one in bad if not _is_down(report, one)]
+    if broken and (error := _first_error(report)):
+        return text("Your bot is stopped. Repair this before you start it: {error}.", error=error)
     down = next((one for one in report.findings if _is_down(report, one)), None)
     since = (down and down.since) or process.since
     if since:
-        return text("Your bot is stopped since {since}.", since=_moment(since))
-    return text("Your bot is not running, and its files do not show that it ever was.")
+        return text("Your bot has been stopped since {since}.", since=_moment(since))
+    return text("Your bot is not running. Its files do not show whether it has ever run.")
 
 
 def _is_down(report: Report, finding: Finding) -> bool:
@@ -242,7 +271,7 @@ def _unseen(report: Report) -> Message | None:
 
 def _waits(report: Report) -> Message | None:
     """A message that has not been answered for too long."""
-    answers = next((one for one in report.ladder if one.name == "answers out"), None)
+    answers = next((one for one in report.ladder if one.name == ANSWERS), None)
     if answers is None or answers.hold is not RungState.FAILED or not answers.since:
         return None
     return text("A message has been waiting for an answer for {age}.", age=_age(answers.since))
@@ -257,6 +286,11 @@ def _unconnected(parts: Sequence[Part]) -> Message:
 
 def _limited(report: Report, bad: Sequence[Finding]) -> Message:
     silent = [one.text.split(":")[0] for one in _platform_parts(report) if one.mark is Mark.BAD]
+    if silent and not _holds(report, ANSWERS):
+        return text(
+            "Your bot is running, but nobody on {platforms} gets an answer.",
+            platforms=listed(silent),
+        )
     if silent:
         return text(
             "Your bot is working, but nobody on {platforms} gets an answer.",
@@ -264,42 +298,87 @@ def _limited(report: Report, bad: Sequence[Finding]) -> Message:
         )
     if _has_no_platform(report):
         return text("The gateway is running, but no platform is set up: nobody can write to it.")
-    errors = any(one.severity.rank <= Severity.ERROR.rank for one in bad)
-    problems = _problems(bad)
-    if not _is_seen_to_work(report):
-        return text("The gateway is running, with {problems}.", problems=problems)
-    if errors:
-        return text("Your bot is working with limits: {problems}.", problems=problems)
-    return text("Your bot is working. {problems}.", problems=problems)
+    if later := next((one for one in bad if fails_later(report, one)), None):
+        template = (
+            "Your bot is working now, but its next start will fail: {cause}."
+            if _holds(report, ANSWERS)
+            else "Your bot is running now, but its next start will fail: {cause}."
+        )
+        return text(template, cause=later.title)
+    error = _first_error(report)
+    if not _holds(report, ANSWERS):
+        return _not_tried_with(report, _problems(bad), error)
+    if fallback := next((one for one in bad if one.data.get("fallback")), None):
+        return text("Your bot is working with its fallback model: {cause}.", cause=fallback.title)
+    if error:
+        return text("Your bot is working with limits: {error}.", error=error)
+    return text("Your bot is working. {problems}.", problems=_problems(bad))
 
 
-def _is_seen_to_work(report: Report) -> bool:
-    """Whether a connected platform or a sent answer shows more than a running process."""
-    return any(
-        rung.hold is RungState.OK
-        for rung in report.ladder
-        if rung.name in ("platforms", "answers out")
-    )
+def _not_tried_with(report: Report, problems: str, error: Message | None) -> Message:
+    """It runs with problems, and no answer since its start proves that it works."""
+    if error:
+        problems = text("Problem: {error}", error=error)
+    if _holds(report, MESSAGES):
+        return text(
+            "Your bot is running, but has not answered yet since it started. {problems}.",
+            problems=problems,
+        )
+    if _holds(report, PLATFORMS) and _is_silence_known(report):
+        return text("Your bot is running, not tried yet. {problems}.", problems=problems)
+    return text("The gateway is running. {problems}.", problems=problems)
+
+
+def _holds(report: Report, name: str) -> bool:
+    return any(one.name == name and one.hold is RungState.OK for one in report.ladder)
+
+
+def _is_silence_known(report: Report) -> bool:
+    """Whether the log proves that no message came in, and not only its newest lines."""
+    return any(one.name == MESSAGES and one.since is None for one in report.ladder)
 
 
 def _working(report: Report) -> Message:
+    """The time of the last answer proves it."""
     rungs = {one.name: one for one in report.ladder}
-    came, went = rungs.get("messages in"), rungs.get("answers out")
-    if came and came.since and went and went.since and went.hold is RungState.OK:
+    went, came = rungs[ANSWERS], rungs.get(MESSAGES)
+    assert went.since is not None
+    if came and came.since and came.hold is RungState.OK:
         return text(
             "Your bot is working. Last message {message} ago, last answer {answer} ago.",
             message=_age(came.since),
             answer=_age(went.since),
         )
-    platforms = rungs.get("platforms")
-    if platforms and platforms.hold is RungState.OK:
-        return text("Your bot is connected. No message has come in since it started.")
+    if went.what == ANSWERED:
+        return text("Your bot is working. It answered a question {age} ago.", age=_age(went.since))
+    return text("Your bot is working. Last answer {answer} ago.", answer=_age(went.since))
+
+
+def _not_tried(report: Report) -> Message:
+    """It runs without a problem, and no answer since its start proves that it works."""
+    rungs = {one.name: one for one in report.ladder}
+    came = rungs.get(MESSAGES)
+    if came and came.since and came.hold is RungState.OK:
+        return text(
+            "Your bot is running. Last message {message} ago, no answer yet.",
+            message=_age(came.since),
+        )
+    if _holds(report, PLATFORMS) and came and came.since:
+        return text("Your bot is running. No message since {time}.", time=clock(came.since))
+    if _holds(report, PLATFORMS):
+        return text("Your bot is running, not tried yet: no message since it started.")
     if _has_no_platform(report):
         return text("The gateway is running without a platform; no problem was found.")
+    if late := [one for one in _platform_parts(report) if one.mark is Mark.LIMITED]:
+        return text(
+            "Your bot is running, not connected yet: {platforms}.",
+            platforms=listed([one.text.split(":")[0] for one in late]),
+        )
     process = report.ladder[0]
     if process.since:
         return text(
-            "The gateway is running since {since}; no problem was found.", since=ago(process.since)
+            "The gateway has been running since {since}; no problem was found.",
+            since=ago(process.since),
         )
     return text("The gateway is running; no problem was found.")
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,19 +14,21 @@ from typing import TYPE_CHECKING
 from hermes_doctor.gateway import planned_stop
 from hermes_doctor.gateway.copied_home import refuse_copied_home
 from hermes_doctor.gateway.process_handle import Origin, ProcessHandle, open_process, read_origin
-from hermes_doctor.gateway.startup_proof import wait_for_proof
+from hermes_doctor.gateway.startup_proof import StoppedAgain, wait_for_proof
 from hermes_doctor.home import Home
 from hermes_doctor.message import duration, listed, text
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.probes.pulse import OLD
 from hermes_doctor.processes.home_of import holds_lock_in
 from hermes_doctor.processes.process_stat import pid_in_namespace
-from hermes_doctor.system import progress, time_limits
+from hermes_doctor.system import disk, progress, time_limits
 
 if TYPE_CHECKING:
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.probes.pulse import Pulse
 
+STARTS = "gateway-starts.log"
+"""The latest starts, which Hermes counts."""
 LOOK_EVERY = 2.0
 GRACE, WAKING = 5.0, 20.0
 """Seconds that an event loop must stay frozen before its process is killed; the second value is
@@ -53,6 +55,9 @@ class GatewayControl:
         self._said: list[str] = []
         self._asked: int | None = None
         """The process that was asked to stop."""
+        self._missing: dict[str, str] = {}
+        self.looped: bool | None = None
+        """Whether the gateway was in a crash loop when it was stopped or started."""
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other.describe() == self.describe()
@@ -65,6 +70,10 @@ class GatewayControl:
     def describe(self) -> str:
         """Say how the gateway is started, such as `in the background`; for the plan."""
         raise NotImplementedError
+
+    def command(self, *, restart: bool) -> str:  # noqa: ARG002 (many have no command for it)
+        """The command by which a person would do the same; empty if there is none."""
+        return ""
 
     def ask_to_stop(self, process: ProcessHandle) -> None:
         """Ask the supervisor to stop the gateway; return at once."""
@@ -80,6 +89,10 @@ class GatewayControl:
 
     def restless(self) -> bool:
         """Whether the supervisor will start a gateway by itself although none runs now."""
+        return False
+
+    def comes_back(self) -> bool:
+        """Whether something else starts the gateway again that `stop` has stopped."""
         return False
 
     def is_restart_looping(self) -> bool:
@@ -103,6 +116,10 @@ class GatewayControl:
         """Notes from stopping and starting, for the receipt."""
         return tuple(self._said)
 
+    def unconnected(self) -> Mapping[str, str]:
+        """The platforms that did not connect after the last start, with their reasons."""
+        return self._missing
+
     def running(self) -> int | None:
         """The process id of this home's gateway, or None; raise CannotFix if there are several."""
         try:
@@ -122,22 +139,15 @@ class GatewayControl:
 
     def stop(self, limit: float) -> None:
         """Drain and stop the gateway; it is killed only if its event loop is proven frozen."""
+        self.note_loop()
         pid = self.running()
-        if pid is None:
+        if pid is None or (self.waits(pid) and not self.keeps):
             return
         number = pid_in_namespace(pid)
         with contextlib.suppress(ProcessLookupError), open_process(pid) as process:
             if self.running() != pid:  # it ended, and its id may be reused by now
                 raise CannotFix(
                     text("Process {pid} has just stopped by itself. Try again.", pid=pid)
-                )
-            if holds_lock_in(pid, self.home.path) is False:
-                raise CannotFix(
-                    text(
-                        "Process {pid} does not hold the lock of this home; it may still be "
-                        "starting. Try again in a few minutes.",
-                        pid=pid,
-                    )
                 )
             self.origin = read_origin(pid)
             frozen = self._stuck(pid)
@@ -146,6 +156,19 @@ class GatewayControl:
             self._asked = pid
             self._wait(process, frozen, told, limit)
         planned_stop.clear(self.home, number)
+
+    def waits(self, pid: int) -> bool:
+        """Whether a process has started but does not work yet: it does not hold the lock."""
+        return holds_lock_in(pid, self.home.path) is False
+
+    def note_loop(self) -> None:
+        """Note whether the gateway is in a crash loop, as long as that can be seen."""
+        from hermes_doctor.probes.next_start import fails_repeatedly
+
+        probes = self.probes()
+        with contextlib.suppress(CouldNotLook):
+            fails = probes.next_start() is not None or fails_repeatedly(probes.diary())
+            self.looped = self.looped or fails
 
     def settled(self, limit: float) -> int | None:
         """Wait for a process that was asked to stop; return the one that runs then, or None.
@@ -176,17 +199,37 @@ class GatewayControl:
 
         The proof requires a new process that works on this home.
         """
-        until = time.monotonic() + limit
         os.close(self.open_home_folder())
-        if self.running() is None:
+        self.note_loop()
+        changed_at = datetime.now(UTC)
+        if not self.comes_by_itself():
             refuse_copied_home(self.probes())
+            self.forget_starts()
             self.ask_to_start()
-        try:
-            self._said += wait_for_proof(self, until, old=self._asked)
-        except CouldNotLook as why:
-            raise CannotFix(
-                text("Could not check whether the gateway started: {reason}.", reason=why)
-            ) from None
+        old = self._asked
+        while True:
+            try:
+                until = time.monotonic() + limit
+                self._said += list(wait_for_proof(self, until, old, self._missing))
+                return
+            except StoppedAgain as why:
+                if why.gateway.started_at >= changed_at:
+                    raise
+                old = why.gateway.pid  # it had read the old files; its successor counts
+            except CouldNotLook as why:
+                raise CannotFix(
+                    text("Could not check whether the gateway started: {reason}.", reason=why)
+                ) from None
+
+    def comes_by_itself(self) -> bool:
+        """Whether a gateway runs or is started by something else, so that we start none."""
+        return self.running() is not None
+
+    def forget_starts(self) -> None:
+        """Remove the list of starts after a crash loop, as Hermes may wait 5 minutes for it."""
+        if self.looped:
+            with contextlib.suppress(OSError):
+                disk.remove(self.home / STARTS)
 
     def probes(self) -> Probes:
         """Fresh probes without cached answers."""

@@ -36,6 +36,8 @@ def gateway_control(probes: Probes) -> GatewayControl:
 
 
 def _of(probes: Probes) -> GatewayControl:
+    if probes.home.is_example:
+        raise CannotFix("This is an example home without Hermes, so no gateway is started.")
     try:
         gateways = probes.gateways()
     except CouldNotLook as why:
@@ -165,7 +167,8 @@ def _choose(probes: Probes, gateways: list[Gateway]) -> GatewayControl:
                 pid=running,
             )
         )
-    return Detached(probes.home, probes.installation(), proxies(found.units))
+    loops = probes.next_start() is not None
+    return Detached(probes.home, probes.installation(), proxies(found.units), in_loop=loops)
 
 
 def _refuse_rivals(found: Supervision, running: int | None) -> None:

@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.gateway import planned_stop
-from hermes_doctor.gateway.base import GatewayControl
+from hermes_doctor.gateway.base import LOOK_EVERY, GatewayControl
 from hermes_doctor.gateway.hermes_command import entry_command, profile_arguments
 from hermes_doctor.gateway.manager_commands import login_environment, owner_of
 from hermes_doctor.gateway.process_handle import Origin, ProcessHandle, read_origin
+from hermes_doctor.gateway.start_lock import StartLock
 from hermes_doctor.home import BACKGROUND_LOG, Home
 from hermes_doctor.message import Message, text
 from hermes_doctor.model import CannotFix, CouldNotLook
-from hermes_doctor.system import disk
+from hermes_doctor.processes import lineage, process_stat
+from hermes_doctor.system import disk, time_limits
 from hermes_doctor.system.accounts import Account, refuse_untrusted
 from hermes_doctor.system.files import MEGABYTE, read
 
@@ -27,6 +30,10 @@ if TYPE_CHECKING:
     from hermes_doctor.installation.find import Installation
 
 LOG = BACKGROUND_LOG
+QUIET = 20.0
+"""Seconds within which a starting gateway has found the lock taken and ended."""
+PAUSE = 60.0
+"""The longest pause of a loop that starts the gateway; after that, we start it."""
 _OF_ITS_OWNER = (
     "INVOCATION_ID",
     "JOURNAL_STREAM",
@@ -55,23 +62,61 @@ class Detached(GatewayControl):
         home: Home,
         installation: Installation | None,
         extra_env: Mapping[str, str] | None = None,
+        *,
+        in_loop: bool = False,
     ) -> None:
         super().__init__(home)
+        self.in_loop = in_loop
+        """Whether something unknown starts it again and again, such as a loop in a shell."""
         self.owner = owner_of(home)
         """The user it runs as; read once, even if the home changes owner later."""
         self.installation = installation
         self.extra_env = dict(extra_env or {})
         """Extra variables that a unit of this home would set, mainly proxies."""
         self._process: subprocess.Popen[bytes] | None = None
+        self._lock = StartLock(home)
+        self._script: tuple[int, int] | None = None
+        """The script that started the gateway, by process id and start time."""
 
     def describe(self) -> str:
-        return "in the background"
+        return "with the loop that starts it now" if self.in_loop else "in the background"
+
+    def restless(self) -> bool:
+        return self.probes().next_start() is not None
+
+    def comes_back(self) -> bool:
+        return self.in_loop or _lives(self._script)
 
     def refuse(self) -> None:
         self._user(None)
         self._command()
 
     # -- stopping --------------------------------------------------------------------------
+
+    def stop(self, limit: float) -> None:
+        """Stop the gateway, and let none start until `start` or `settled`."""
+        until = time.monotonic() + limit
+        self._script = lineage.script_above(self.running())
+        super().stop(limit)
+        while not self._lock.take() and time.monotonic() < until:
+            pid = self.running()
+            if pid is None:  # a child of the ended gateway may hold the lock
+                return
+            if not self.waits(pid):  # something has started it again
+                super().stop(limit)
+            time.sleep(LOOK_EVERY / 20)
+        quiet = time.monotonic() + time_limits.stretch(QUIET)
+        while self._is_loading() and time.monotonic() < quiet:
+            time.sleep(LOOK_EVERY / 4)
+
+    def _is_loading(self) -> bool:
+        """Whether a gateway is about to find the lock taken; it may open databases before that."""
+        due = self.probes().next_start()
+        return due is not None and due.pid is not None and due.seconds is None
+
+    def settled(self, limit: float) -> int | None:
+        self._lock.release()
+        return super().settled(limit)
 
     def ask_to_stop(self, process: ProcessHandle) -> None:
         if self.origin is not None:
@@ -81,6 +126,21 @@ class Detached(GatewayControl):
         process.send(signal.SIGCONT)  # a suspended process must continue to drain
 
     # -- starting --------------------------------------------------------------------------
+
+    def comes_by_itself(self) -> bool:
+        """Wait for a loop that starts it, if there is one; then we need not do it."""
+        since = self._lock.taken_at
+        probes = self.probes()
+        due = probes.next_start()
+        again = since is not None and any(one > since for one in probes.runtime().starts)
+        self.forget_starts()
+        self._lock.release()
+        until = time.monotonic() + PAUSE
+        while not super().comes_by_itself():
+            if time.monotonic() >= until or not (due or again or _lives(self._script)):
+                return False
+            time.sleep(LOOK_EVERY / 4)
+        return True
 
     def ask_to_start(self) -> None:
         import subprocess
@@ -207,6 +267,11 @@ class Detached(GatewayControl):
             "restart`.",
             obstacle=obstacle,
         )
+
+
+def _lives(process: tuple[int, int] | None) -> bool:
+    seen = process_stat.stat(process[0]) if process else None
+    return seen is not None and seen.doing != "Z" and (process or (0, 0))[1] == seen.start_time
 
 
 class NoPython(CannotFix):

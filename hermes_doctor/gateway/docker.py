@@ -24,6 +24,8 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 PATIENCE = 300
 """Seconds that the container gets to drain; Docker would kill it after ten."""
 
+WAITING = 1
+"""The same for a gateway that does not work yet."""
 _ENDED = "{{.State.Status}} {{.State.ExitCode}} {{.RestartCount}}"
 OFTEN = 5
 """How many restarts in a row prove that no gateway will stay up."""
@@ -46,12 +48,25 @@ class Container(GatewayControl):
     def describe(self) -> str:
         return f"in the container {self.name}"
 
+    def command(self, *, restart: bool) -> str:
+        return f"{self.engine} {'restart' if restart else 'start'} {self.name}"
+
     def refuse(self) -> None:
         self._insist("inspect", "--type", "container", "--format", "{{.Id}}", self.name)
 
     def restless(self) -> bool:
         """Whether the container runs: its first process starts a gateway sooner or later."""
         return self._tell("{{.State.Status}}") in ("running", "restarting")
+
+    def was_stopped_on_purpose(self) -> bool:
+        """Whether the container was stopped; also if Docker no longer knows how it ended."""
+        from hermes_doctor.supervisors import docker
+
+        try:
+            found = docker.inspect(self.engine, self.name, self.home.path, docker.PATIENCE)
+        except CouldNotLook:
+            return False
+        return found is not None and found.settings["Stopped"] != "no"
 
     def also_stops(self, pid: int) -> bool:
         container = control_group_of(pid).container
@@ -75,13 +90,16 @@ class Container(GatewayControl):
         return status, code, int(starts) if starts.isdecimal() else 0
 
     def stop(self, limit: float) -> None:
+        self.note_loop()
         if self.running() is None and self.restless():
             limit = max(limit, PATIENCE + 60)  # the engine kills it by then
             self._insist("stop", "--time", str(PATIENCE), self.name, limit=limit)
         super().stop(limit)
 
-    def ask_to_stop(self, process: ProcessHandle) -> None:  # noqa: ARG002 (the container is stopped)
-        self._stopping = start_command([self.engine, "stop", "--time", str(PATIENCE), self.name])
+    def ask_to_stop(self, process: ProcessHandle) -> None:
+        # A gateway that waits has nothing to drain, and as the first process it ignores SIGTERM.
+        patience = WAITING if self.waits(process.pid) else PATIENCE
+        self._stopping = start_command([self.engine, "stop", "--time", str(patience), self.name])
 
     def ask_to_start(self) -> None:
         import subprocess

@@ -30,6 +30,9 @@ class Slot(GatewayControl):
     def describe(self) -> str:
         return f"with the s6 service {self.name}"
 
+    def command(self, *, restart: bool) -> str:
+        return f"s6-svc {'-r' if restart else '-u'} {self.folder}"
+
     def refuse(self) -> None:
         if not os.access(self.folder / "supervise" / "control", os.W_OK):
             raise CannotFix(

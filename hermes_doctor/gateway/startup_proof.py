@@ -2,30 +2,47 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
-from hermes_doctor.message import duration, text
+from hermes_doctor.message import duration, listed, text
 from hermes_doctor.model import CannotFix, CouldNotLook, Gateway
+from hermes_doctor.system import progress
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
+    from hermes_doctor.probes.platform_proof import PlatformProof
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.processes.runtime_files import Runtime
 
 SETTLE = 8.0
 """Seconds that it must stay up: a failing start fails within this time."""
+STEADY = 60.0
+"""The same after a crash loop, in which it may fail late; HERMES_DOCTOR_STEADY overrides it."""
 CONNECTING = 45.0
 """Seconds to wait for its platforms to connect; a later connection is noted, not a failure."""
+LONGEST_WAIT = 300.0
+"""The most seconds that Hermes waits before a start; one that fails and waits again is too late."""
 _LOOK_EVERY = 0.25
+
+
+class StoppedAgain(CannotFix):
+    """Raised if the gateway that started has ended again."""
+
+    def __init__(self, why: str, gateway: Gateway) -> None:
+        super().__init__(why)
+        self.gateway = gateway
 
 
 class Starter(Protocol):
     """What the proof needs from the gateway control that started the gateway."""
 
     home: Home
+    looped: bool | None
+    """Whether the gateway was in a crash loop before."""
 
     def probes(self) -> Probes:
         """Fresh probes without cached answers."""
@@ -34,15 +51,23 @@ class Starter(Protocol):
         """Why the start has failed for good, if that is known; else None."""
 
 
-def wait_for_proof(starter: Starter, deadline: float, old: int | None) -> Iterator[str]:
-    """Wait for the proof and yield notes for the receipt; raise CannotFix if it does not come."""
+def wait_for_proof(
+    starter: Starter, deadline: float, old: int | None, missing: dict[str, str]
+) -> Iterator[str]:
+    """Wait for the proof and yield notes for the receipt; raise CannotFix if it does not come.
+
+    A platform that does not connect in time is not a failure of the start: it is put into
+    `missing`, with its reason.
+    """
     gateway, runtime = wait_until_running(starter, deadline, old)
+    deadline = max(deadline, time.monotonic() + CONNECTING)
     yield f"process {gateway.pid} holds the lock of this home"
     if runtime.state == "starting":
         yield "it is still connecting its platforms"
-    _settled(starter, gateway)
-    yield _beating(starter, gateway)
-    yield from _connected(starter, gateway, deadline)
+    seconds = _settle_time(starter)
+    _settled(starter, gateway, seconds)
+    yield _beating(starter, gateway, seconds)
+    yield from _connected(starter, gateway, deadline, missing)
 
 
 def wait_until_running(
@@ -50,7 +75,17 @@ def wait_until_running(
 ) -> tuple[Gateway, Runtime]:
     """Wait until a new gateway reports that it runs; raise CannotFix if none does."""
     gateway = _appeared(starter, deadline, old)
-    return gateway, _up(starter, gateway, deadline)
+    return gateway, _up(starter, gateway, max(deadline, time.monotonic() + CONNECTING))
+
+
+def _settle_time(starter: Starter) -> float:
+    """Return the seconds that the gateway must stay up."""
+    if not starter.looped:
+        return SETTLE
+    try:
+        return float(os.environ["HERMES_DOCTOR_STEADY"])
+    except (KeyError, ValueError):
+        return STEADY
 
 
 def _look(starter: Starter) -> tuple[list[Gateway], Runtime]:
@@ -59,14 +94,23 @@ def _look(starter: Starter) -> tuple[list[Gateway], Runtime]:
 
 
 def _appeared(starter: Starter, deadline: float, old: int | None) -> Gateway:
-    """Wait for a new gateway process that holds gateway.lock according to the kernel."""
+    """Wait for a new gateway process that holds gateway.lock according to the kernel.
+
+    The time that Hermes itself waits before its start does not count.
+    """
     seen: list[Gateway] = []
+    limit = deadline - time.monotonic()
+    last = deadline + LONGEST_WAIT
     while True:
         try:
-            seen, runtime = _look(starter)
+            probes = starter.probes()
+            seen, runtime = probes.gateways(), probes.runtime()
             for gateway in seen:
                 if gateway.pid != old and gateway.pid == runtime.lock_holder:
                     return gateway
+            if seen and (due := probes.next_start()) and due.seconds is not None:
+                progress.report(due.what)
+                deadline = min(last, time.monotonic() + due.seconds + limit)
         except CouldNotLook as why:
             if time.monotonic() >= deadline:
                 raise CannotFix(
@@ -110,38 +154,36 @@ def _up(starter: Starter, gateway: Gateway, deadline: float) -> Runtime:
 
 def _insist(starter: Starter, gateway: Gateway, now: list[Gateway]) -> None:
     if gateway.pid not in [one.pid for one in now]:
-        spent = (datetime.now(UTC) - gateway.started_at).total_seconds()
+        spent = (datetime.now(UTC) - gateway.running_since).total_seconds()
         why = starter.trouble()
         after = duration(spent)
+        what = text("Process {pid} stopped again after {time}.", pid=gateway.pid, time=after)
         if why:
-            raise CannotFix(
-                text(
-                    "Process {pid} stopped again after {time}: {reason}.",
-                    pid=gateway.pid,
-                    time=after,
-                    reason=why,
-                )
+            what = text(
+                "Process {pid} stopped again after {time}: {reason}.",
+                pid=gateway.pid,
+                time=after,
+                reason=why,
             )
-        raise CannotFix(
-            text("Process {pid} stopped again after {time}.", pid=gateway.pid, time=after)
-        )
+        raise StoppedAgain(what, gateway)
 
 
-def _settled(starter: Starter, gateway: Gateway) -> None:
-    until = time.monotonic() + SETTLE
+def _settled(starter: Starter, gateway: Gateway, seconds: float) -> None:
+    until = time.monotonic() + seconds
+    progress.report(f"checking that the gateway stays up (for {seconds:.0f} s)")
     while time.monotonic() < until:
         _insist(starter, gateway, _look(starter)[0])
         time.sleep(4 * _LOOK_EVERY)
 
 
-def _beating(starter: Starter, gateway: Gateway) -> str:
+def _beating(starter: Starter, gateway: Gateway, seconds: float) -> str:
     """Check that its event loop runs, if that can be checked; return a note."""
     try:
         pulse = starter.probes().pulse()
     except CouldNotLook as why:
         return f"could not check whether it is frozen: {why}"
     if pulse is None or pulse.running is None:
-        return f"it has been running for {SETTLE:.0f} s; whether it is frozen is unknown"
+        return f"it has been running for {seconds:.0f} s; whether it is frozen is unknown"
     if not pulse.running:
         raise CannotFix(
             text(
@@ -150,29 +192,47 @@ def _beating(starter: Starter, gateway: Gateway) -> str:
                 reason=pulse.what,
             )
         )
-    return f"it has been running for {SETTLE:.0f} s, and {pulse.what}"
+    return f"it has been running for {seconds:.0f} s, and {pulse.what}"
 
 
-def _connected(starter: Starter, gateway: Gateway, deadline: float) -> Iterator[str]:
-    """Wait for its platforms and yield notes on them; states of an earlier process do not count."""
-    deadline = min(deadline, time.monotonic() + CONNECTING)
+def _connected(
+    starter: Starter, gateway: Gateway, deadline: float, missing: dict[str, str]
+) -> Iterator[str]:
+    """Wait for its platforms and yield notes; put those that are not connected into `missing`."""
+    limit = max(0.0, min(deadline - time.monotonic(), CONNECTING))
+    until = time.monotonic() + limit
     while True:
-        gateways, runtime = _look(starter)
-        _insist(starter, gateway, gateways)
-        states = {
-            one.name: one.state
-            for one in runtime.platforms.values()
-            if one.updated_at and one.updated_at >= gateway.started_at
-        }
-        waiting = [name for name, state in states.items() if state in ("connecting", "retrying")]
-        if not waiting or time.monotonic() >= deadline:
+        probes = starter.probes()
+        _insist(starter, gateway, probes.gateways())
+        labels = _labels(probes)
+        proofs = _proofs(probes, gateway, labels)
+        waiting = [name for name, proof in proofs.items() if not (proof.connected or proof.final)]
+        if not waiting or time.monotonic() >= until:
             break
+        names = listed([labels.get(name, name) for name in waiting])
+        progress.report(f"waiting for {names} to connect (at most {limit:.0f} s)")
         time.sleep(4 * _LOOK_EVERY)
-    good = sorted(name for name, state in states.items() if state == "connected")
+    good = sorted(name for name, proof in proofs.items() if proof.connected)
     if good:
         yield f"connected: {', '.join(good)}"
-    bad = sorted(
-        f"{n} ({s})" for n, s in states.items() if s not in ("connected", "disabled", "paused")
-    )
-    if bad:
-        yield f"not connected yet: {', '.join(bad)}"
+    missing.clear()
+    for name, proof in sorted(proofs.items()):
+        if not proof.connected:
+            missing[name] = f"{labels.get(name, name)}: {proof.reason}"
+    if missing:
+        yield f"not connected yet: {', '.join(missing)}"
+
+
+def _labels(probes: Probes) -> dict[str, str]:
+    """The labels of the platforms that are set up, by name; none if that cannot be read."""
+    try:
+        return {one.name: one.label for one in probes.platforms()}
+    except CouldNotLook:
+        return {}
+
+
+def _proofs(probes: Probes, gateway: Gateway, set_up: Collection[str]) -> dict[str, PlatformProof]:
+    """The platforms that are set up or that this process reports, except those switched off."""
+    claims = probes.claims(gateway) or {}
+    off = {name for name, claim in claims.items() if claim.state == "disabled"}
+    return {name: probes.platform_proof(gateway, name) for name in {*set_up, *claims} - off}

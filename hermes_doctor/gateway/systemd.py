@@ -25,6 +25,8 @@ from hermes_doctor.system.accounts import Account
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9:_.@\\-]{0,200}\.service")
 _LASTING = ("failed",)
+OFTEN = 3
+"""How many restarts in a row prove that no gateway will stay up."""
 
 
 class SystemdManager:
@@ -122,6 +124,10 @@ class SystemdUnit(GatewayControl):
         whose = "user" if self.manager.user else "system"
         return f"with the systemd {whose} service {self.name}"
 
+    def command(self, *, restart: bool) -> str:
+        own = "systemctl --user" if self.manager.user else "systemctl"
+        return f"{own} {'restart' if restart else 'start'} {self.name}"
+
     def refuse(self) -> None:
         self.manager.refuse()
         if _inside(self.name):
@@ -141,10 +147,17 @@ class SystemdUnit(GatewayControl):
             )
 
     def restless(self) -> bool:
-        return self.manager.property_of(self.name, "ActiveState") == "activating"
+        """Whether it waits for a restart, or its process is just starting or ending."""
+        return self.manager.property_of(self.name, "ActiveState") in ("activating", "active")
 
     def is_restart_looping(self) -> bool:
-        return self.restless() and self.manager.property_of(self.name, "NRestarts") not in ("", "0")
+        state = self.manager.property_of(self.name, "ActiveState")
+        return state == "activating" and self._restarts() > 0
+
+    def _restarts(self) -> int:
+        """How often systemd has restarted it since the last start by a command."""
+        said = self.manager.property_of(self.name, "NRestarts")
+        return int(said) if said.isdecimal() else 0
 
     def was_stopped_on_purpose(self) -> bool:
         """Whether the unit was stopped on purpose, or is stopping now."""
@@ -154,6 +167,7 @@ class SystemdUnit(GatewayControl):
         )
 
     def stop(self, limit: float) -> None:
+        self.note_loop()
         if self.running() is None and self.restless():  # between two starts of a loop
             self.manager.run_checked("stop", self.name, limit=limit)
         super().stop(limit)
@@ -182,7 +196,7 @@ class SystemdUnit(GatewayControl):
         self._await_the_end_of_the_stop()
         failed = self.manager.property_of(self.name, "ActiveState") == "failed"
         # A unit that was stopped between two restarts would go on counting them.
-        if failed or self.manager.property_of(self.name, "NRestarts") not in ("", "0"):
+        if failed or self._restarts():
             self.manager.run_checked("reset-failed", self.name)
         self.manager.run_checked("start", "--no-block", self.name)
 
@@ -197,7 +211,9 @@ class SystemdUnit(GatewayControl):
         raise CannotFix(text("{unit} does not stop. Try again later.", unit=self.name))
 
     def trouble(self) -> str | None:
-        if self.manager.property_of(self.name, "ActiveState") not in _LASTING:
+        state = self.manager.property_of(self.name, "ActiveState")
+        often = state == "activating" and self._restarts() >= OFTEN
+        if state not in _LASTING and not often:
             return None
         result = self.manager.property_of(self.name, "Result")
         status = self.manager.property_of(self.name, "ExecMainStatus")

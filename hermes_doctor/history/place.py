@@ -8,8 +8,8 @@ from pathlib import Path
 from hermes_doctor.home import Home
 from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
-from hermes_doctor.schedule import job_names
-from hermes_doctor.schedule.job_names import PREFIX, state_folder
+from hermes_doctor.supervisors import job_names
+from hermes_doctor.supervisors.job_names import PREFIX, state_folder
 
 FILE = "history.db"
 

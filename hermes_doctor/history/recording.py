@@ -80,7 +80,7 @@ def record(
         add_mark(db, home_id, seen.at, "moved", f"{row['path']} → {path}")
         changed["path"] = path
     if seen.at < last - SLACK:
-        notes.append(f"the clock was set back by {duration(last - seen.at)}; the history goes on")
+        notes.append(f"the clock was set back by {duration(last - seen.at)}; the history continues")
         _set_back(db, home_id, seen.at)
         add_mark(db, home_id, seen.at, "clock", f"set back by {duration(last - seen.at)}")
         changed |= {"counted_until": None, "steady_since": to_text(seen.at)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from hermes_doctor.installation.find import Installation
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.processes.lineage import in_container
 from hermes_doctor.system.files import MEGABYTE, list_folder, read
 
 PIP, UV, PIPX, UV_TOOL, GIT, IMAGE = "pip", "uv", "pipx", "uv-tool", "git", "image"
@@ -80,7 +80,7 @@ def _kind(root: Path, checkout: Path | None, packages: Path | None) -> str:
         return UV_TOOL
     if checkout is not None and (checkout / ".git").exists():
         return GIT
-    if os.path.exists("/.dockerenv") and root.is_relative_to("/opt/hermes"):
+    if root.is_relative_to("/opt/hermes") and in_container():
         return IMAGE
     made_by = _text(packages / _info(packages) / "INSTALLER") if packages else ""
     return UV if made_by.strip() == "uv" else PIP

@@ -11,6 +11,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.knowledge.releases import parse_release
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import CouldNotLook, Gateway
+from hermes_doctor.processes.home_of import shares_pids
 from hermes_doctor.system.files import MEGABYTE, list_folder, read, read_head, user_home, which_all
 
 LAUNCHER = b"\n# Written by hermes-doctor: "
@@ -37,6 +38,8 @@ class Installation(NamedTuple):
 
 def find_installation(home: Home, gateways: Callable[[], list[Gateway]]) -> Installation | None:
     """Find the Hermes of the running gateway, else of the last one, else the newest installed."""
+    if home.is_example:
+        return None
     try:
         running = gateways()
     except CouldNotLook:
@@ -45,6 +48,8 @@ def find_installation(home: Home, gateways: Callable[[], list[Gateway]]) -> Inst
         if not _of_the_home(home, gateway.pid):
             continue
         for place in _behind_process(gateway):
+            if not shares_pids(gateway.pid):  # its paths are those of its container
+                place = Path(f"/proc/{gateway.pid}/root{place}")
             version = _in_environment(place)
             if version:
                 return Installation(version, place, running=True)

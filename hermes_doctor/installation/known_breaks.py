@@ -31,7 +31,7 @@ class Break(NamedTuple):
     def cure(self) -> str:
         """One sentence that says how to fix it."""
         if self.cured_by is None:
-            return "No release that is known here cures it."
+            return "No known release fixes it."
         return f"Update Hermes to {self.cured_by} or newer."
 
 

@@ -9,6 +9,14 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system.files import MEGABYTE, list_folder, read
 
+_EXTRAS = {
+    "lark_oapi": "feishu",
+    "dingtalk_stream": "dingtalk",
+    "mautrix": "matrix",
+    "microsoft_teams": "teams",
+}
+"""The extra of Hermes' package that installs a library; the others are in `messaging`."""
+
 
 class Packages(NamedTuple):
     """The site-packages folder of one environment, and the names in it."""
@@ -33,6 +41,20 @@ class Packages(NamedTuple):
         except (FileNotFoundError, CouldNotLook):
             return None
         return data.decode("utf-8", "replace")
+
+    def install_command(self, library: str, version: str) -> str:
+        """Return the command that installs a library of a platform into this environment."""
+        import shlex
+
+        extra = _EXTRAS.get(library, "messaging")
+        wanted = [f"hermes-agent[{extra}]=={version}"]
+        checkout = self.folder.parents[3]
+        if "gateway" not in self.names and (checkout / "pyproject.toml").is_file():
+            wanted = ["--editable", f"{checkout}[{extra}]"]
+        python = str(self.folder.parents[2] / "bin" / "python")
+        if self.has("pip"):
+            return shlex.join([python, "-m", "pip", "install", *wanted])
+        return shlex.join(["uv", "pip", "install", "--python", python, *wanted])
 
 
 def read_packages(environment: Path) -> Packages | None:

@@ -156,7 +156,7 @@ def _faults(root: Path, *, deep: bool) -> Iterator[tuple[str, str]]:
         yield str(packages), "hermes-agent is not installed in it"
         return
     if len(versions) > 1:
-        yield str(packages), f"parts of {' and '.join(versions)} lie side by side"
+        yield str(packages), f"parts of {' and '.join(versions)} are mixed"
     if "hermes_cli" not in names:
         yield from _editable(packages, names)
     for module, package in _NEEDED.items() if alone else ():
@@ -169,7 +169,7 @@ def _faults(root: Path, *, deep: bool) -> Iterator[tuple[str, str]]:
     )
     if gone:
         more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
-        yield str(packages), f"{gone[0]}{more} of Hermes {versions[-1]} are not there any more"
+        yield str(packages), f"{gone[0]}{more} of Hermes {versions[-1]} are missing"
 
 
 def _editable(packages: Path, names: set[str]) -> Iterator[tuple[str, str]]:
@@ -189,7 +189,7 @@ def _editable(packages: Path, names: set[str]) -> Iterator[tuple[str, str]]:
             targets += [line for line in text.splitlines() if line.startswith("/")]
         for target in targets:
             if not os.path.exists(target):
-                yield target, f"{name} leads there, and nothing is there"
+                yield target, f"{name} points there, but nothing is there"
 
 
 def read_pyvenv_cfg(root: Path) -> dict[str, str]:

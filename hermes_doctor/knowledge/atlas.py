@@ -181,7 +181,8 @@ def _table(name: str, form: Mapping[str, Any]) -> TableBlueprint:
     declared = tuple(column.name for column in columns)
     others = [tuple(declared[place] for place in order) for order in form["orders"]]
     lazy, unkeyed = form.get("lazy", False), form["if_unkeyed"]
-    return TableBlueprint(name, form["sql"], columns, (declared, *others), lazy, unkeyed)
+    late = tuple(form.get("late", ()))
+    return TableBlueprint(name, form["sql"], columns, (declared, *others), lazy, unkeyed, late)
 
 
 def _uncertain(kind: str, known: Blueprint, version: int | None) -> Blueprint:

@@ -15,8 +15,8 @@ _SPOKEN = pattern(
     | (?P<query>[?&][\w.-]*=)(?P<sent>[^\s&"'<>]+)              # what an address hands over
     | (?P<scheme>\b(?:bearer|basic|bot)\s+)(?P<token>[\w.~+/=-]{8,})
     | (?P<named>\b[\w-]*(?:key(?!board|word|error)|token(?!iz|error)|secret|passw(?:or)?d
-        |authorization|cookie|credential(?!s?error))[\w-]*["']?\s*[:=]\s*["']?(?:(?:bearer|basic|bot)\s+)?)
-        (?P<value>[^\s"',;)}\]]+)
+        |authorization|cookie|credential(?!s?error))[\w-]*["']?\s*[:=]\s*["'(\[<]{0,3}(?:(?:bearer|basic|bot)\s+)?)
+        (?P<value>[^\s"',;)}\]>]+)
     | (?P<key>\b(?:sk|pk|rk|gh[a-z]|xox[a-z]|github_pat|glpat|hf|gsk|nvapi|fw|xai|r8|pplx|tgp)
         [-_][\w-]{6,}
     | \b[0-9a-f]{32}\.\w{16} | \b[\w-]{23,28}\.[\w-]{6}\.[\w-]{27,}
@@ -27,13 +27,27 @@ _SPOKEN = pattern(
 )
 _ERROR_WORD = pattern(
     r"(?i)none|null|true|false|missing|invalid|expired|required|empty|not|is|are|was|unauthorized|"
-    r"incorrect|wrong|revoked|rejected|refused|denied|must|no|unknown|field|http|error|failed|"
-    r"limit|exceeded|unset|undefined|the|a|an|code|status|client|server|request"
+    r"incorrect|wrong|revoked|rejected|refused|denied|must|no|unknown|field|http|error|errno|failed|"
+    r"limit|exceeded|unset|undefined|the|a|an|all|bad|too|name|code|status|client|server|service|"
+    r"request|cannot|could|unable|connect|connection|network|remote|host|peer|ssl|eof|read|timed|"
+    r"timeout|temporary|permission|internal|illegal|expecting|unexpected|[45]\d\d|-\d{1,5}|"
+    r"\d+-character"
 )
 """Words with which an error continues after `token:`; they are not the token."""
+_ERROR_NAME = pattern(
+    r"(?:\w{1,40}\.){0,5}[A-Z][A-Za-z]{0,40}(?:Error|Exception|Timeout|Refused|Denied|Closed)\W?"
+    r"|E(?:AI_)?[A-Z]{4,12}|[A-Z]{2,20}(?:_[A-Z]{2,20}){1,4}"
+)
+"""Names of errors, such as `httpx.ConnectError`, ECONNREFUSED and CERTIFICATE_VERIFY_FAILED."""
+_HOST = pattern(
+    r"\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?"
+    r"|(?:[a-z][a-z0-9-]{0,20}\.){1,4}(?:ai|cn|com|dev|internal|io|lan|local|net|org)(?::\d{1,5})?"
+)
 _ERROR_CODE = pattern(r"-?\d{1,6}")
 _CODE_AFTER = pattern(r"(?i)(?:tokens\S*|(?:token|key)[\"']?:\s?[\"']?)$|tokens[\"']?\s*[:=]")
 """Names after which a short number is a code or an amount; after others it may be a secret."""
+_PASSWORD = pattern(r"(?i)passw|secret")
+"""Names whose secret may look like a host or a name in capitals."""
 _SECRET = pattern(r"(?i)key|token|secret|sig|passw|auth|login|cookie")
 
 
@@ -60,15 +74,18 @@ def _redact_spoken(found: re.Match[str]) -> str:
     if found["named"] and _is_error(found["named"], found["value"]):
         return found[0]
     secret = found["part"] or found["sent"] or found["token"] or found["value"] or found["key"]
+    end = secret[len(secret.rstrip(".:!?")) :] if found["value"] else ""
     kind = "value" if found["query"] or found["named"] else "token" if found["scheme"] else "key"
-    return f"{before or ''}{describe_hidden(secret, before or '', kind)}"
+    return f"{before or ''}{describe_hidden(secret.removesuffix(end), before or '', kind)}{end}"
 
 
 def _is_error(name: str, value: str) -> bool:
     """Whether the text after a name such as `token:` belongs to an error and is not the token."""
-    if not any(char.isalnum() for char in value) or _ERROR_WORD.fullmatch(value.rstrip(".:")):
+    value = value.rstrip(".:!?")
+    if not any(char.isalnum() for char in value) or _ERROR_WORD.fullmatch(value):
         return True
-    return (
-        _CODE_AFTER.search(name) is not None
-        and _ERROR_CODE.fullmatch(value.rstrip(".:")) is not None
-    )
+    if _CODE_AFTER.search(name) and _ERROR_CODE.fullmatch(value):
+        return True
+    if _PASSWORD.search(name):
+        return False
+    return bool(_ERROR_NAME.fullmatch(value) or _HOST.fullmatch(value))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor.message import text
+from hermes_doctor.message import count, sentences, text
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite.files import resolve_symlink, sidecars
 from hermes_doctor.steps.database import ReplaceDatabase
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.repairs.methods import RepairMethod
+    from hermes_doctor.sqlite.salvage.account import SalvageResult
+    from hermes_doctor.steps.base import Step
 
 TRIAL = 64 * 1024**2
 """Bytes of a database up to which its salvage is tried before the operator is asked."""
@@ -34,7 +36,8 @@ def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) 
 
     magic, header, indexes, full text and rows are the rungs, from the least invasive to the most;
     layers and copies are for a database that is lost as a whole; log is the rows of its
-    write-ahead log alone, without the file in its place. Those that make a new one need
+    write-ahead log alone, without the file in its place; damaged copies are the rows of a copy
+    that is damaged, too. Those that make a new one need
     to know the release; the others work by what the file itself declares.
     """
     from hermes_doctor.sqlite.repairs import methods
@@ -50,33 +53,104 @@ def database_repair(probes: Probes, path: Path, rungs: Sequence[str], why: str) 
     )
 
 
+def start_empty(probes: Probes, path: Path) -> Iterator[Step]:
+    """Yield the steps that replace a database by a new one with the schema of the release.
+
+    It is for a database of which nothing can be read and no copy exists. The new one is in place
+    in one instant, so a gateway that starts meanwhile finds the old file or a whole new one. If
+    the schema is not known, the file is only removed, and Hermes creates a new one.
+    """
+    from hermes_doctor.knowledge import atlas
+    from hermes_doctor.sqlite.repairs.new_database import Refusal, create_empty
+
+    expect = snapshot(resolve_symlink(path))
+    lost = _nothing_left(probes, path, missing=expect.kind == "absent")
+    if atlas.kind_of(probes.home.name_of(path)) is None:
+        yield from _set_aside(path, lost)
+        return
+    plan = blueprint_of(probes, path)
+    name = probes.home.name_of(path)
+    rows = Refusal(name, probes.home, probes.copies(path))
+    yield ReplaceDatabase(
+        path,
+        partial(create_empty, plan=plan, lost=lost, rows=rows),
+        why=text("start with an empty database of Hermes {release}", release=plan.release),
+        expect=expect,
+        times=SALVAGE,
+        forecast=lambda: lost,
+    )
+
+
+def _set_aside(path: Path, lost: str) -> Iterator[Step]:
+    from hermes_doctor.steps.files import Remove
+
+    for part in (*sidecars(path), path):
+        if snapshot(part).kind != "absent":
+            said = lost if part == path else ""
+            yield Remove(part, why="nothing in it can be read", lost=said)
+
+
+_CONTENTS = {"state.db": "All messages and sessions are lost", "kanban.db": "All tasks are lost"}
+
+
+def _nothing_left(probes: Probes, path: Path, *, missing: bool) -> str:
+    """Say what is lost, and what is left elsewhere."""
+    lost = _CONTENTS.get(path.name, text("All data of {name} is lost", name=path.name))
+    why = text(
+        "{lost}: the file is missing and no copy was found."
+        if missing
+        else "{lost}: nothing in the file can be read and no copy was found.",
+        lost=lost,
+    )
+    kept = "" if missing else "The damaged file is kept in the backup."
+    files = probes.sessions() if path.name == "state.db" else 0
+    left = text(
+        "{files} in sessions/ is kept." if files == 1 else "{files} in sessions/ are kept.",
+        files=count(files, "session file"),
+    )
+    return sentences(why, kept, left if files else "")
+
+
 def _losses(probes: Probes, path: Path) -> str:
     """Save the rows of a copy in a temporary folder, and say which are lost."""
+    from hermes_doctor.system import privileges
+
+    source = resolve_symlink(path)
+    known = text("Rows on damaged or missing pages are lost; the result says how many.")
+    large = sum(snapshot(one).size for one in _files(source)) > TRIAL
+    if large or privileges.of(source) is not None:
+        return known
+    result = _try_salvage(probes, path)
+    return known if result is None else result.forecast
+
+
+def _files(source: Path) -> list[Path]:
+    """The database and its logs, as far as they exist."""
+    logs = [one for one in sidecars(source) if not one.name.endswith("-shm")]
+    return [one for one in (source, *logs) if snapshot(one).kind == "file"]
+
+
+def _try_salvage(probes: Probes, path: Path) -> SalvageResult | None:
+    """Salvage a copy in a temporary folder; None if that fails."""
     import tempfile
 
     from hermes_doctor.sqlite.repairs import rescue
     from hermes_doctor.sqlite.salvage.salvage import salvage
-    from hermes_doctor.system import disk, privileges, progress
+    from hermes_doctor.system import disk, progress
 
     source = resolve_symlink(path)
-    logs = [one for one in sidecars(source) if not one.name.endswith("-shm")]
-    files = [one for one in (source, *logs) if snapshot(one).kind == "file"]
-    known = text("Rows on damaged or missing pages are lost; the result says how many.")
-    if sum(snapshot(one).size for one in files) > TRIAL or privileges.of(source) is not None:
-        return known
     progress.report(text("trying to save the rows of {name}", name=path.name))
     with tempfile.TemporaryDirectory(prefix="hermes-doctor-") as folder:
         copy = Path(folder) / source.name
         try:
-            for one in files:
+            for one in _files(source):
                 with disk.new_file(copy.with_name(one.name)) as fd:
                     disk.copy(one, fd)
             plan = blueprint_of(probes, path)
             older = rescue.sources(plan, probes.home, probes.copies(path))
-            result = salvage(copy, copy.with_name("saved"), plan, older_copies=older)
+            return salvage(copy, copy.with_name("saved"), plan, older_copies=older)
         except (CannotFix, CouldNotLook, OSError):
-            return known
-    return result.forecast
+            return None
 
 
 def roll_back_transaction(path: Path) -> ReplaceDatabase:
@@ -114,6 +188,13 @@ def _rungs(probes: Probes, path: Path, name: str) -> list[RepairMethod]:
         return [("rebuilding its search index", partial(fulltext.rebuild, blueprint=known))]
     plan = blueprint_of(probes, path)
     sources = probes.copies(path)
+    if name == "damaged copies":
+        from hermes_doctor.sqlite.repairs import damaged_copy
+
+        candidates = [one for one in _own_copies(probes, path) if not one.member]
+        candidates += probes.damaged_copies(path)
+        save = partial(damaged_copy.save_rows_of_copy, plan=plan, candidates=candidates)
+        return [("saving the rows of a damaged copy", save)]
     if name == "layers":
         from hermes_doctor.sqlite.repairs import copy_and_log
 

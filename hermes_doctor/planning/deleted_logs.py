@@ -22,6 +22,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.message import listed, text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.planning.lost_rows import OpenDatabase, SavedDatabase
+from hermes_doctor.planning.open_databases import SUFFIXES, beside, find
 from hermes_doctor.probes.database_users import OpenFile, identity
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.journal import Journal
@@ -31,63 +32,6 @@ from hermes_doctor.system import disk, progress
 from hermes_doctor.system.open_files import open_file_of_process
 
 LOG = "write-ahead log (-wal)"
-_SUFFIXES = ("", "-wal", "-shm")
-
-
-def find(probes: Probes) -> tuple[OpenDatabase, ...]:
-    """Find every open database that was deleted or whose log was deleted."""
-    found: dict[tuple[object, ...], OpenDatabase] = {}
-    for lost in probes.lost_files():
-        if lost.cause == "renamed":
-            continue
-        for files in _opened(probes, lost.database, lost.pid):
-            key = (
-                lost.database,
-                *(files[s].identity if s in files else None for s in ("", "-wal")),
-            )
-            known = found.get(key)
-            pids = {*(known.pids if known else ()), lost.pid}
-            replaced = files[""].identity != identity(lost.database)
-            listed = tuple(files.items())
-            found[key] = OpenDatabase(lost.database, tuple(sorted(pids)), listed, replaced)
-    return tuple(found.values())
-
-
-def _opened(probes: Probes, database: Path, pid: int) -> Iterator[dict[str, OpenFile]]:
-    """The files of a database that one process has open, for each of its logs.
-
-    A process that opened the database again after the log was deleted has two of them.
-    """
-    real = Path(os.path.realpath(database))
-    mine = [one for one in probes.held().open if one.pid == pid]
-    known = {
-        suffix: list(
-            {one.identity: one for one in mine if one.path == _beside(real, suffix)}.values()
-        )
-        for suffix in _SUFFIXES
-    }
-    logs: list[OpenFile | None] = [*known["-wal"]]
-    for log in logs or [None]:
-        if log is not None and not log.deleted and known[""] and _is_empty(log):
-            continue  # created when the process opened the database again; empty
-        gone = log is None or log.deleted
-        mains = sorted(known[""], key=lambda one: one.deleted != gone)
-        if not mains:
-            continue
-        indexes = sorted(known["-shm"], key=lambda one: one.deleted != gone)
-        files = {"": mains[0]}
-        files |= {"-wal": log} if log else {}
-        yield files | ({"-shm": indexes[0]} if indexes else {})
-
-
-def _beside(path: Path, suffix: str) -> Path:
-    return path.with_name(path.name + suffix)
-
-
-def _is_empty(file: OpenFile) -> bool:
-    with contextlib.suppress(OSError):
-        return os.stat(f"/proc/{file.pid}/fd/{file.fd}").st_size == 0
-    return False
 
 
 def refuse_deleted_logs(home: Home) -> None:
@@ -127,13 +71,24 @@ class SaveDeletedLogs(Step):
     scratch_folders: list[Path] = field(default_factory=list, compare=False)
     receipts: list[Journal] = field(default_factory=list, compare=False)
     """The receipt of the run."""
+    missing: bool = False
+    """One of the databases is not at its path any more."""
+    put_back: set[Path] = field(default_factory=set, compare=False)
+    """The databases that are at their paths again."""
+    incomplete: set[str] = field(default_factory=set, compare=False)
+    """The backups with rows that could not be put back."""
 
     def sentence(self) -> str:
-        template = "{names}: save it and its deleted {log} (process {pids}); nothing is stopped"
+        template = "{names}: save what process {pids} has open, with the {log}; nothing is stopped"
         if self.stops is not None:
             template = (
-                "{names}: save it and its deleted {log} (process {pids}) before anything is "
+                "{names}: save what process {pids} has open, with the {log}, before anything is "
                 "stopped, then add lost rows"
+            )
+        if self.stops is not None and self.missing:
+            template = (
+                "{names}: save what process {pids} has open, with the {log}, before anything is "
+                "stopped, then put it back with all rows"
             )
         pids = listed([*map(str, self.pids)])
         return text(template, names=listed(self.names), log=LOG, pids=pids)
@@ -183,17 +138,20 @@ class SaveDeletedLogs(Step):
         options = f"--home {shlex.quote(str(self.home.path))}"
         if vault.root != self.home.vault:
             options += f" --vault {shlex.quote(str(vault.root))}"
-        commands = " and ".join(
-            f"`hermes-doctor backup restore {one.backup.id} {shlex.quote(one.name)} {options}`"
-            for one in self.saved
-        )
+        names: dict[str, list[str]] = {}
+        for one in self.saved:
+            names.setdefault(one.backup.id, []).append(one.name)
+        commands = [
+            f"`hermes-doctor backup restore {id} {shlex.join(files)} {options}`"
+            for id, files in names.items()
+        ]
         return text(
-            "{file} is saved as backup {ids}; nothing was stopped. It is open in {processes}. Stop "
-            "what has it open, then run {commands}, which asks before it restores anything.",
-            file=name,
+            "Saved as backup {ids}: {files}. Nothing was stopped. Stop what still uses the old "
+            "files ({processes}), then run {commands}; it asks before it restores anything.",
             ids=ids,
+            files=listed([*dict.fromkeys(one.name for one in self.saved)]),
             processes=who,
-            commands=commands,
+            commands=listed(commands),
         )
 
     def _save(self, layer: Sequence[OpenDatabase], vault: Vault, receipt: Journal) -> None:
@@ -237,22 +195,21 @@ class SaveDeletedLogs(Step):
             ) from None
         finally:
             for _, fds in opened:
-                for suffix, fd in fds.items():
-                    if not kept or suffix != "-wal":
-                        os.close(fd)
+                for suffix in [suffix for suffix in fds if not kept or suffix == "-shm"]:
+                    os.close(fds.pop(suffix))
         receipt.saved.append(backup.id)
-        self.messages.append(f"{names} and its deleted {LOG} are kept as backup {backup.id}")
+        self.messages.append(f"kept as backup {backup.id}: {names} with the {LOG}")
         for pair, fds in opened:
             name = self.home.name_of(pair.database)
-            self.saved.append(SavedDatabase(pair, backup, name, fds.get("-wal")))
+            self.saved.append(SavedDatabase(pair, backup, name, fds.get("-wal"), fds[""]))
 
     def _copy(self, folder: Path, pair: OpenDatabase, fds: dict[str, int]) -> Iterator[BackupEntry]:
         name = self.home.name_of(pair.database)
         target = place_of(folder, name)
         disk.make_folder(target.parent)
         made = deleted_log.copy(fds[""], fds.get("-wal"), fds.get("-shm"), target)
-        for suffix in _SUFFIXES:
-            path = _beside(target, suffix)
+        for suffix in SUFFIXES:
+            path = beside(target, suffix)
             if path in made:
                 st = os.fstat(fds[suffix])
                 yield BackupEntry(
@@ -270,9 +227,10 @@ class SaveDeletedLogs(Step):
         from hermes_doctor.planning.lost_rows import remove_scratch_folder
 
         while self.saved:
-            log = self.saved.pop().log
-            if log is not None:
-                os.close(log)
+            saved = self.saved.pop()
+            os.close(saved.main)
+            if saved.log is not None:
+                os.close(saved.log)
         while self.scratch_folders:
             remove_scratch_folder(self.scratch_folders.pop())
 
@@ -281,10 +239,15 @@ class SaveDeletedLogs(Step):
             return []
         if "found" not in self.planned:
             from hermes_doctor.planning.lost_rows import restoring_changes
+            from hermes_doctor.planning.put_back import put_back
 
-            self.planned["found"] = restoring_changes(self)
-            saved = {one.backup.id for one in self.saved}
-            saved -= {one.backup.id for one in self.saved if one.open_database.replaced}
+            self.planned["found"] = restoring_changes(self, put_back)
+            saved = {one.backup.id for one in self.saved} - self.incomplete
+            saved -= {
+                one.backup.id
+                for one in self.saved
+                if one.open_database.replaced and one.open_database.database not in self.put_back
+            }
             for receipt in self.receipts:  # none of their rows is missing after the run
                 receipt.settled[:] = sorted(saved)
         return self.planned["found"]
@@ -340,5 +303,8 @@ def _step(probes: Probes, stops: int | None, *, compares: bool) -> SaveDeletedLo
         if found := find(probes):
             names = dict.fromkeys(probes.home.name_of(pair.database) for pair in found)
             pids = sorted({pid for pair in found for pid in pair.pids})
-            return SaveDeletedLogs(probes.home, tuple(names), tuple(pids), stops, compares)
+            missing = any(identity(pair.database) is None for pair in found)
+            return SaveDeletedLogs(
+                probes.home, tuple(names), tuple(pids), stops, compares, missing=missing
+            )
     return None

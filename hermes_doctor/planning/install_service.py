@@ -1,10 +1,9 @@
-"""Plan to install a systemd user unit for a gateway that was started by hand."""
+"""Plan what restarts a gateway that was started by hand: a systemd user unit, or else cron."""
 
 from __future__ import annotations
 
-import os
+import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.message import text
@@ -16,26 +15,36 @@ if TYPE_CHECKING:
     from hermes_doctor.steps.base import Step
     from hermes_doctor.steps.gateway import GatewayStep
     from hermes_doctor.steps.machine import InstallService
+    from hermes_doctor.supervisors.find import Supervision
 
-_PASSING = ("/tmp", "/var/tmp", "/dev/shm")
 
+def install_service(probes: Probes, agreed: str) -> Iterator[Step]:
+    """The steps that let systemd restart the gateway, or cron where systemd does not run.
 
-def install_service(probes: Probes) -> Iterator[Step]:
-    """The steps that install a user unit and move the gateway under it."""
+    `agreed` is the code that a watch started by cron may repair without asking.
+    """
     found = probes.supervision()
     if not found.booted and not found.units:
         # Asked before the imports below, which cost a report 40 ms: many gateways run in containers
         # and on servers without systemd, and each of their reports asks this.
-        raise CannotFix(
-            "systemd is not running, so no service can be installed. Start the gateway from your "
-            "own supervisor."
-        )
+        if sys.platform == "darwin":
+            raise CannotFix("Run `hermes gateway install`, which installs a launchd job.")
+        from hermes_doctor.planning.restart_by_cron import restart_by_cron
+
+        yield from restart_by_cron(probes, agreed)
+        return
+    yield from _install_unit(probes, found)
+
+
+def _install_unit(probes: Probes, found: Supervision) -> Iterator[Step]:
+    """The steps that install a user unit and move the gateway under it."""
     from hermes_doctor.gateway import control
     from hermes_doctor.gateway.detached import Detached
     from hermes_doctor.gateway.handoff import Handoff
     from hermes_doctor.gateway.hermes_command import refuse_other_profile, unit_name
     from hermes_doctor.gateway.manager_commands import owner_of
     from hermes_doctor.gateway.systemd import SystemdUnit, manager_of
+    from hermes_doctor.schedule import temporary_home
     from hermes_doctor.steps.gateway import GatewayStep
     from hermes_doctor.steps.machine import InstallService
 
@@ -49,7 +58,7 @@ def install_service(probes: Probes) -> Iterator[Step]:
         raise CannotFix(
             "The owner of the home has no account on this machine. Correct the owner first."
         )
-    refuse_temporary_home(probes.home.path)
+    temporary_home.refuse_temporary_home(probes.home.path)
     folder = str(scope.user)
     refuse_other_profile(probes.home, folder, "The service that Hermes installs")
     name = unit_name(probes.home, folder)
@@ -82,18 +91,3 @@ def restart_without_unit(probes: Probes, action: InstallService) -> GatewayStep:
     unit = SystemdUnit(probes.home, action.unit, action.manager)
     why = "its service is removed"
     return GatewayStep(Handoff(alone, unit, action.path), restart=True, why=why)
-
-
-def refuse_temporary_home(home: Path) -> None:
-    """Refuse a home in a temporary folder: after the next boot its service would only fail."""
-    import tempfile
-
-    for place in (*_PASSING, tempfile.gettempdir()):
-        if home.is_relative_to(os.path.realpath(place)):
-            raise CannotFix(
-                text(
-                    "The home is in the temporary folder {folder}. Move it before you install a "
-                    "service.",
-                    folder=place,
-                )
-            )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -28,6 +28,7 @@ WANTED, FOUND = "wanted.db", "found.db"
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
+    from hermes_doctor.records.journal import Journal
 
 
 class SavedFiles(Protocol):
@@ -53,12 +54,30 @@ class SavedFiles(Protocol):
     def scratch_folders(self) -> list[Path]:
         """Temporary folders for private copies."""
 
+    @property
+    def put_back(self) -> set[Path]:
+        """The databases that are at their paths again."""
 
-def restoring_changes(step: SavedFiles) -> Sequence[Change]:
-    """The changes that restore rows which the stopped gateway did not leave in its databases."""
+    @property
+    def incomplete(self) -> set[str]:
+        """The backups with rows that could not be put back."""
+
+    @property
+    def receipts(self) -> list[Journal]:
+        """The receipt of the run."""
+
+
+PutBack = Callable[[SavedFiles, "SavedDatabase", Path], Sequence[Change]]
+
+
+def restoring_changes(step: SavedFiles, put_back: PutBack) -> Sequence[Change]:
+    """The changes that restore rows which the stopped gateway did not leave in its databases.
+
+    `put_back` is for a database that is no longer at its path.
+    """
     found: dict[Path, Sequence[Change]] = {}
     for saved in step.saved:
-        changes = _restored(step, saved)
+        changes = _restored(step, saved, put_back)
         if changes and saved.open_database.database in found:
             ids = listed([one.backup.id for one in step.saved])
             raise CannotFix(
@@ -74,15 +93,15 @@ def restoring_changes(step: SavedFiles) -> Sequence[Change]:
     return [change for changes in found.values() for change in changes]
 
 
-def _restored(step: SavedFiles, saved: SavedDatabase) -> Sequence[Change]:
+def _restored(step: SavedFiles, saved: SavedDatabase, put_back: PutBack) -> Sequence[Change]:
     """The changes for one database; raise CannotFix if this run must not restore its rows."""
     path = Path(os.path.realpath(saved.open_database.database))
-    if saved.open_database.replaced:  # the current file is another database
-        return []
+    if saved.open_database.replaced:  # the current file, if any, is another database
+        return put_back(step, saved, path)
     progress.report(f"comparing {path.name} with what was saved")
     with ExitStack() as files:
-        before = _image(files, saved.copy_of(""), saved.copy_of("-wal"))
-        now = _image(files, path, path.with_name(path.name + "-wal"))
+        before = open_image(files, saved.copy_of(""), saved.copy_of("-wal"))
+        now = open_image(files, path, path.with_name(path.name + "-wal"))
         ended = DatabaseImage(before.main, saved.log)
         if ended.extends(before):
             return _judged(step, saved, path, WantedContent(ended, before, now, exact=True))
@@ -111,7 +130,7 @@ def _judged(
     wanted, before, now, exact = images
     if exact and now.equals(wanted):
         return []
-    room = _room(step)
+    room = scratch_folder(step)
     check_free_space(room, (wanted.count + now.count) * wanted.page_size)
     wanted.write(room / WANTED)
     now.write(room / FOUND)
@@ -147,14 +166,14 @@ def _judged(
     if wanted is before:
         then = f"at {saved.backup.created_at.astimezone():%H:%M:%S}, before the gateway stopped"
     step.messages.append(
-        f"{path.name} {what} after the gateway had stopped; it is restored to what it held, "
-        f"together with its deleted log, {then}"
+        f"{path.name} {what} after the gateway had stopped. It is restored with the rows of "
+        f"its deleted log, as it was {then}"
     )
     why = "restore rows of its deleted write-ahead log"
-    return ReplaceDatabase(path, _Rebuild(room / WANTED), why, snapshot(path)).changes()
+    return ReplaceDatabase(path, Rebuild(room / WANTED), why, snapshot(path)).changes()
 
 
-class _Rebuild:
+class Rebuild:
     """Replaces the copy of a database by the wanted content."""
 
     def __init__(self, source: Path) -> None:
@@ -173,7 +192,7 @@ def _counted(lost: Mapping[str, int]) -> str:
     return ", ".join(found)
 
 
-def _image(files: ExitStack, main: Path, log: Path) -> DatabaseImage:
+def open_image(files: ExitStack, main: Path, log: Path) -> DatabaseImage:
     there = snapshot(log).kind == "file"
     return DatabaseImage(_opened(files, main), _opened(files, log) if there else None)
 
@@ -185,7 +204,7 @@ def _opened(files: ExitStack, path: Path) -> int:
     return fd
 
 
-def _room(step: SavedFiles) -> Path:
+def scratch_folder(step: SavedFiles) -> Path:
     """Make a temporary folder in the vault; if this run is killed, the next one removes it."""
     [vault] = step.vaults
     room = vault.root / (vault.next_id() + PARTIAL)
@@ -196,7 +215,7 @@ def _room(step: SavedFiles) -> Path:
 
 
 def remove_scratch_folder(folder: Path) -> None:
-    """Remove a temporary folder made by `_room`."""
+    """Remove a temporary folder made by `scratch_folder`."""
     for name in os.listdir(folder) if folder.is_dir() else ():
         disk.remove(folder / name)
     disk.remove_folder(folder)
@@ -222,6 +241,8 @@ class SavedDatabase(NamedTuple):
     """The name of the database in the backup."""
     log: int | None
     """The deleted log itself: the process may write into it until it stops."""
+    main: int
+    """The database itself, which may be deleted, too."""
 
     def copy_of(self, suffix: str) -> Path:
         """The path of a file's copy in the backup."""

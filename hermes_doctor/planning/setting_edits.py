@@ -79,14 +79,14 @@ def edit_env(probes: Probes, why: str, *edits: EnvEdit) -> Iterator[Step]:
 
 
 def restart_if_running(probes: Probes, *what: str) -> Iterator[Step]:
-    """Make the restart step that a running gateway needs to notice the change, if any.
+    """Make the restart step that a gateway needs to notice the change, if it runs or is to start.
 
     A gateway that we cannot restart keeps its old settings until its owner restarts it. The file
     is corrected anyway, and the next check reports that the settings are newer.
     """
     from hermes_doctor.gateway import control
 
-    if not probes.gateways():
+    if not probes.gateways() and probes.next_start() is None:
         return
     release = _release(probes)
     late = [one for one in what if not _notices(release, one)]

@@ -54,6 +54,8 @@ class Fix(NamedTuple):
     """Not needed by anything; applied only when its code is named explicitly."""
     structural: bool = False
     """Changes a database's structure; refused on a Hermes release newer than this tool knows."""
+    gives_up_data: bool = False
+    """Starts without data that cannot be saved; a watch never applies it."""
 
 
 def check(
@@ -94,6 +96,7 @@ def fix(
     personal: bool = False,
     optional: bool = False,
     structural: bool = False,
+    gives_up_data: bool = False,
 ) -> Callable[[Plan], Fix]:
     """Declare a function as a fix; the first line of its docstring says what it does.
 
@@ -115,6 +118,7 @@ def fix(
             personal,
             optional=optional,
             structural=structural,
+            gives_up_data=gives_up_data,
         )
 
     return decorate

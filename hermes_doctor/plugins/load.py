@@ -166,7 +166,7 @@ def _roots(folders: Sequence[Path]) -> tuple[list[tuple[str, Path]], list[Broken
         why = why_untrusted(folder)
         kinds = (*_FOLDERS.values(), SIGNATURES)
         if why is None and not any((folder / kind).is_dir() for kind in kinds):
-            why = "holds neither a checks/ nor a fixes/ nor a signatures/ folder"
+            why = "contains neither a checks/ nor a fixes/ nor a signatures/ folder"
         if why:
             broken.append(Broken(folder, why))
         else:

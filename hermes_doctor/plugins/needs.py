@@ -21,11 +21,14 @@ class Need(NamedTuple):
     is_there: Callable[[Probes], object]
     why_not: str
     """The reason for skipping a check that needs it."""
+    option: bool = False
+    """Whether an option of the command provides it, and not the home."""
 
 
 NEEDS = {
     "gateway": Need(lambda probes: probes.gateways(), "no gateway is running"),
-    "network": Need(lambda probes: probes.network, "needs --network"),
+    "network": Need(lambda probes: probes.network, "needs --network", option=True),
+    "ask": Need(lambda probes: probes.last_ask() is not None, "no recent `hermes-doctor ask`"),
     "service": Need(lambda probes: probes.supervision().units, "no service for the gateway"),
     "env": Need(lambda probes: probes.env() is not None, "no .env"),
     "jobs": Need(lambda probes: probes.jobs(), "no scheduled jobs, or their list cannot be read"),
@@ -38,7 +41,7 @@ NEEDS = {
     "platform": Need(lambda probes: probes.platforms(), "no platform is set up"),
     "bot": Need(
         lambda probes: any(one.lock for one in probes.platforms()),
-        "no platform with a bot of its own is set up",
+        "no platform with its own bot is set up",
     ),
     "environment": Need(
         lambda probes: probes.environments().found, "no virtual environment of Hermes was found"
@@ -52,7 +55,7 @@ NEEDS = {
     ),
     "last life": Need(
         lambda probes: probes.runtime().ledger is not None,
-        "this release records no last life, or no gateway has run",
+        "this release does not record how a gateway ended, or none has run",
     ),
     "pairing": Need(lambda probes: probes.pairing().is_used, "no user was ever paired here"),
     "refusals": Need(lambda probes: probes.refusals(), "the logs show no refused user"),
@@ -74,6 +77,11 @@ NEEDS = {
 def is_known(need: str) -> bool:
     """Whether a check may declare this need."""
     return need in NEEDS or (need.startswith(PLATFORM) and need != PLATFORM)
+
+
+def is_option(need: str) -> bool:
+    """Whether an option of the command provides what a check needs."""
+    return need in NEEDS and NEEDS[need].option
 
 
 def why_absent(probes: Probes, need: str) -> str | None:

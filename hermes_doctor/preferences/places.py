@@ -6,8 +6,10 @@ problems. A file that another user could have written is refused.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from hermes_doctor.message import text
@@ -18,6 +20,8 @@ from hermes_doctor.system.trust import MISSING, why_untrusted
 SYSTEM = Path("/etc/hermes-doctor")
 """The folder for all users."""
 CONFIG, MUTES = "config.toml", "mutes.json"
+
+_hidden = False
 
 
 class InsideHome(Trouble):
@@ -44,8 +48,21 @@ def writing_folder() -> Path:
 
 def existing(name: str) -> list[Path]:
     """The files with this name that exist, or that could not be looked for."""
+    if _hidden:
+        return []
     places = dict.fromkeys(folder / name for folder in folders())
     return [path for path in places if _is_there(path)]
+
+
+@contextlib.contextmanager
+def hidden() -> Iterator[None]:
+    """Act as if there were no files of the operator: the demo is the same for everybody."""
+    global _hidden
+    before, _hidden = _hidden, True
+    try:
+        yield
+    finally:
+        _hidden = before
 
 
 def _is_there(path: Path) -> bool:

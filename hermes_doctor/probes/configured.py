@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.oversized_files import Dumps, LogFile
     from hermes_doctor.probes.programs import Program
     from hermes_doctor.probes.refusals import Refusal
+    from hermes_doctor.probes.removable_files import RemovableFile
     from hermes_doctor.probes.secret_files import SecretFile
     from hermes_doctor.probes.siblings import SharedBot
     from hermes_doctor.probes.traffic import Traffic
@@ -144,6 +145,13 @@ class ConfiguredProbes(InstalledProbes):
         from hermes_doctor.probes import oversized_files
 
         return oversized_files.logs(self.home)
+
+    @once(limit=2)
+    def removable_files(self) -> list[RemovableFile]:
+        """The files that may be deleted when the disk is full, the largest first."""
+        from hermes_doctor.probes import removable_files
+
+        return removable_files.removable_files(self.home, self.logs())
 
     @once(limit=2)
     def dumps(self) -> Dumps:

@@ -125,7 +125,7 @@ class CoreProbes:
         """The command lines of all processes, read once for everything that is searched there."""
         from hermes_doctor.processes import gateway_processes
 
-        return gateway_processes.command_lines()
+        return [] if self.home.is_example else gateway_processes.command_lines()
 
     @once(limit=2)
     def vitals(self, pid: int) -> ProcessDetails:
@@ -168,6 +168,16 @@ class CoreProbes:
         from hermes_doctor.processes import oom_kills
 
         return oom_kills.find(pid, started_at)
+
+    @once(limit=2)
+    def memory_of_machine(self) -> int:
+        """The size of this machine's memory in bytes; 0 if it is unknown."""
+        import os
+
+        try:
+            return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        except (OSError, ValueError):
+            return 0
 
     @once(limit=2)
     def memory_kills(self) -> int:

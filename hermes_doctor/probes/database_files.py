@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.databases import DatabaseList
     from hermes_doctor.probes.structure import Structure
     from hermes_doctor.probes.stuck_locks import StuckLock
+    from hermes_doctor.probes.traces import Trace
     from hermes_doctor.sqlite.condition import Condition
     from hermes_doctor.sqlite.header import Header
     from hermes_doctor.sqlite.reader import QueryResult, Row
@@ -151,13 +152,44 @@ class DatabaseProbes(ConfiguredProbes):
 
         return copies.database_copies(self.home, path)
 
-    @once(limit=4)
+    @once(limit=6)
     def all_copies(self, path: Path) -> list[DatabaseCopy]:
-        """The same with those in Hermes' backup zips; a zip that may be of another home is last."""
+        """All copies that can be read, by their newest content; copies of other homes are last.
+
+        They are searched in the vault, in Hermes' snapshots and backup zips, next to the database
+        and where a person may have moved it.
+        """
+        from hermes_doctor.backup import copies, copy_content
+
+        found = {copy.path: copy for copy in copies.moved_copies(self.home, path)}
+        found |= {copy.path: copy for copy in self.copies(path)}
+        zipped = self._archived().get(self.home.name_of(path), [])
+        return copy_content.readable_copies(path.name, [*found.values(), *zipped])
+
+    @once(limit=4)
+    def _archived(self) -> dict[str, list[DatabaseCopy]]:
+        """The databases in Hermes' own backup zips, by name."""
         from hermes_doctor.backup import copies
 
-        found = [*self.copies(path), *copies.archived_copies(self.home, path)]
-        return sorted(found, key=lambda copy: (copy.doubtful, -copy.mtime_ns))
+        return copies.archived_databases(self.home)
+
+    @once(limit=4)
+    def damaged_copies(self, path: Path) -> list[DatabaseCopy]:
+        """Copies of this home that SQLite cannot read, but that may still have rows."""
+        from hermes_doctor.backup import copy_content
+        from hermes_doctor.sqlite import first_page
+
+        sound = {copy.path for copy in self.all_copies(path)}
+        others = [copy for copy in self.copies(path) if copy.path not in sound]
+        others = [copy for copy in others if copy_content.with_content(path.name, copy) is None]
+        return [copy for copy in others if first_page.has_rows(copy.path)]
+
+    @once(limit=2)
+    def traces(self, path: Path) -> list[Trace]:
+        """What shows that this database was used, although it may be missing or empty now."""
+        from hermes_doctor.probes import traces
+
+        return traces.traces_of(self.home, path)
 
     @once(limit=2)
     def leftovers(self, path: Path) -> list[DatabaseCopy]:

@@ -10,8 +10,11 @@ from pathlib import Path
 
 from hermes_doctor.home import SIDECARS
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.processes import descriptors, file_locks, gateway_processes
 from hermes_doctor.processes.descriptors import DELETED
+from hermes_doctor.sqlite.header import MAGIC
+from hermes_doctor.system.open_files import open_file_of_process
 
 
 class OpenFile(NamedTuple):
@@ -55,7 +58,7 @@ def find(paths: Iterable[Path]) -> DatabaseUsers:
         for pid in gateway_processes.all_pids()
         if pid != own
         for file in _of(pid)
-        if file.path.parent in folders and not gateway_processes.is_our_reader(pid)
+        if not folders.isdisjoint(file.path.parents) and not gateway_processes.is_our_reader(pid)
     ]
     names = [path.with_name(path.name + suffix) for path in real for suffix in ("", *SIDECARS)]
     held = tuple(lock for lock in file_locks.locks_on(names) if lock.pid != own)
@@ -138,8 +141,14 @@ class LostFile(NamedTuple):
 def lost_files(
     users: DatabaseUsers, paths: Iterable[Path], gateways: Iterable[int]
 ) -> list[LostFile]:
-    """Return the lost files; checked twice, because a file being closed looks the same."""
-    seen = [found for path in paths for found in _lost(users, path, set(gateways))]
+    """Return the lost files; checked twice, because a file being closed looks the same.
+
+    `paths` are all places where the home may have a database.
+    """
+    places = {path: _real(path) for path in paths}
+    others = {*places, *places.values()}
+    seen = [found for path in places for found in _lost(users, path, others, set(gateways))]
+    seen.sort(key=lambda one: one[1].cause == "renamed")  # a deleted file has no other name
     if seen:
         time.sleep(0.05)
     kept: dict[tuple[Path, int, str], LostFile] = {}
@@ -150,7 +159,7 @@ def lost_files(
 
 
 def _lost(
-    all_users: DatabaseUsers, path: Path, gateways: set[int]
+    all_users: DatabaseUsers, path: Path, others: set[Path], gateways: set[int]
 ) -> Iterator[tuple[OpenFile, LostFile]]:
     real = _real(path)
     now = identity(real)
@@ -163,10 +172,56 @@ def _lost(
             yield file, LostFile(path, file.pid, file.fd, file.path, "database", fate)
         elif file.deleted and file.path in logs:
             yield file, LostFile(path, file.pid, file.fd, file.path, "log", "deleted")
-        elif (
-            file.path.name.startswith(real.name + ".")
-            and file.path.parent == real.parent
-            and not file.path.name.endswith(".lock")
-            and file.pid in users - current
-        ):
+        elif file.pid in users - current and _is_renamed(file, real, others, missing=now is None):
             yield file, LostFile(path, file.pid, file.fd, file.path, "database", "renamed")
+
+
+def _is_renamed(file: OpenFile, real: Path, others: set[Path], *, missing: bool) -> bool:
+    """Whether an open file is the database under another name.
+
+    If the database is missing, the new name may be any that a person gives it, also in a folder of
+    the home; then the tables show whether it is. Profiles and boards have databases of their own.
+    """
+    path = file.path
+    if path in others or path.name.endswith((*SIDECARS, ".lock")):
+        return False
+    named = path.parent == real.parent and path.name.startswith(real.name + ".")
+    if not named and (not missing or not _may_be_named(path, real)):
+        return False
+    try:
+        fd = open_file_of_process(file.pid, file.fd, real)
+    except (OSError, CannotFix):
+        return named
+    try:
+        return os.pread(fd, len(MAGIC), 0) == MAGIC and (named or _has_tables_of(fd, path, real))
+    finally:
+        os.close(fd)
+
+
+def _may_be_named(path: Path, real: Path) -> bool:
+    """Whether a person may have given this name to a database of the home."""
+    if real.parent not in path.parents or real.stem not in path.name:
+        return False
+    if real.parent.parts[-3:-1] == ("kanban", "boards"):
+        return False
+    return not {"profiles", "boards"} & {*path.relative_to(real.parent).parts}
+
+
+def _has_tables_of(fd: int, path: Path, real: Path) -> bool:
+    """Whether an open file at `path` has the tables that Hermes creates in the database `real`.
+
+    A young database has them only in its log, which keeps the old name.
+    """
+    from hermes_doctor.knowledge import atlas
+    from hermes_doctor.sqlite import schema
+
+    kind = next((one for one in atlas.DATABASES if Path(one).name == real.name), None)
+    plan = atlas.blueprint(kind, atlas.releases(kind)[0]) if kind else None
+    if plan is None:
+        return False
+    try:
+        found = schema.table_names(fd, path.with_name(path.name + "-wal"))
+    except CouldNotLook:
+        return False
+    wanted = {one.name for one in plan.tables.values() if not one.created_on_demand}
+    return not found or wanted <= found

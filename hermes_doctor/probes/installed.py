@@ -75,6 +75,8 @@ class InstalledProbes(GatewayProbes):
         """The virtual environments that the gateway was, or would be, started from."""
         from hermes_doctor.installation import virtualenv
 
+        if self.home.is_example:
+            return virtualenv.Environments((), (), (), None)
         return virtualenv.find(self.supervision(), self.installation(), deep=self.deep)
 
     @once(limit=2)

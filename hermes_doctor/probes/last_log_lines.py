@@ -30,6 +30,7 @@ class GatewayLogLine(NamedTuple):
     at: datetime
     logger: str
     text: str
+    level: str = ""
 
 
 def read(home: Home, started_at: datetime) -> list[GatewayLogLine]:
@@ -39,7 +40,9 @@ def read(home: Home, started_at: datetime) -> list[GatewayLogLine]:
         if entry.text.startswith(_START):
             found = []
         found.append(
-            GatewayLogLine(datetime.fromtimestamp(entry.at, UTC), entry.logger, entry.text)
+            GatewayLogLine(
+                datetime.fromtimestamp(entry.at, UTC), entry.logger, entry.text, entry.level
+            )
         )
     return found
 

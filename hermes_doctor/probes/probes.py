@@ -10,17 +10,20 @@ from hermes_doctor.probes.store_files import StoreProbes
 from hermes_doctor.system.once import once
 
 if TYPE_CHECKING:
-    from datetime import tzinfo
+    from datetime import datetime, tzinfo
     from pathlib import Path
 
     from hermes_doctor.logs.formats import Wanted
     from hermes_doctor.logs.stream import LogStream
+    from hermes_doctor.probes.earlier_platforms import EarlierPlatform
     from hermes_doctor.probes.links import PlatformConnections
     from hermes_doctor.probes.network.provider_trial import Trial
     from hermes_doctor.probes.network.reach import HostResult
+    from hermes_doctor.probes.next_start import NextStart
     from hermes_doctor.probes.pulse import Pulse
     from hermes_doctor.probes.unrestored_rows import UnrestoredRows
     from hermes_doctor.processes.connection import Connection
+    from hermes_doctor.records.last_ask import AskRecord
     from hermes_doctor.sqlite.retired_log import RetiredRows
     from hermes_doctor.sqlite.unsaved_messages import UnsavedMessages
 
@@ -31,6 +34,9 @@ class Probes(StoreProbes):
     Every method caches its answer, may be called from any thread, and raises `CouldNotLook` with
     the reason when there is no answer.
     """
+
+    asked: AskRecord | None = None
+    """The result of an `ask` that this command has just made; it counts as the last one."""
 
     @once(limit=4)
     def newer(self) -> str | None:
@@ -69,6 +75,17 @@ class Probes(StoreProbes):
         from hermes_doctor.probes import unsaved_rows
 
         return unsaved_rows.unsaved(self)
+
+    @once(limit=4)
+    def earlier_platforms(self) -> list[EarlierPlatform]:
+        """The platforms on which people talked to the bot of this home, as its files show."""
+        from hermes_doctor.probes import earlier_platforms
+
+        try:
+            sources = self.rows(self.home / "state.db", earlier_platforms.SOURCES, "sessions")
+        except (CouldNotLook, FileNotFoundError):
+            sources = []  # the checks of databases report why
+        return earlier_platforms.find(sources, self.runtime().platforms)
 
     @once(limit=6)
     def links(self, pid: int, held: frozenset[str]) -> list[PlatformConnections]:
@@ -123,6 +140,28 @@ class Probes(StoreProbes):
 
         return provider_trial.ask_all(request.requests(self.resolved()), self.settings())
 
+    @once(limit=4)
+    def last_ask(self) -> AskRecord | None:
+        """The result of the last `hermes-doctor ask`, if it is fresh; None if there is none."""
+        if self.asked is not None:
+            return self.asked
+        from hermes_doctor.probes import fresh_ask
+
+        return fresh_ask.read(self)
+
+    @once(limit=6)
+    def next_start(self) -> NextStart | None:
+        """What starts the gateway next if none works now; None if one works, or nothing does."""
+        from hermes_doctor.probes import next_start
+
+        return next_start.find(self)
+
+    def last_worked(self) -> datetime | None:
+        """When the gateway last worked, as far as its exit log says."""
+        from hermes_doctor.probes import next_start
+
+        return next_start.last_worked(self.diary(), self.runtime().starts)
+
     @once(limit=8)
     def pulse(self) -> Pulse:
         """Whether the event loop of the gateway is running."""
@@ -132,8 +171,10 @@ class Probes(StoreProbes):
 
         if not gateways:
             if not (url := self._health_url()):
-                raise CouldNotLook("no gateway is running as far as the processes show")
+                raise CouldNotLook("no gateway was found among the processes")
             return pulse.examine_url(url, network=self.network)
+        if due := self.next_start():
+            return pulse.Pulse(due.pid, None, due.what)
         runtime = self.runtime()
         pids = [gateway.pid for gateway in gateways]
         pid = runtime.lock_holder if runtime.lock_holder in pids else pids[0]

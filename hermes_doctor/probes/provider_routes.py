@@ -11,7 +11,7 @@ from hermes_doctor import redaction
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Severity, Skip
-from hermes_doctor.settings import builtin_providers, custom_providers, provider_entries
+from hermes_doctor.settings import builtin_providers, custom_providers, provider_entries, urls
 from hermes_doctor.settings.config_file import NO_MAPPING
 from hermes_doctor.settings.credential_pool import Credential
 from hermes_doctor.settings.document import Path
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _LONGEST = 80
 _PLUGINS = "plugins/model-providers"
+RELAY_KEY = "OPENAI_API_KEY"
+"""The variable with the key that belongs to the address in OPENAI_BASE_URL."""
 
 
 class ConfiguredRoute(NamedTuple):
@@ -118,6 +120,20 @@ def severity_if_broken(found: Resolved, entry: ProviderEntry) -> Severity:
         if one and one.path == entry.path:
             able.append(Severity.WARNING)
     return min(able, key=lambda one: one.rank, default=Severity.INFO)
+
+
+def ignored_relay(found: Resolved) -> Text | None:
+    """Return the address in OPENAI_BASE_URL if messages go to OpenRouter instead.
+
+    Only if nothing shows that the operator wants OpenRouter: no provider is set, or OpenRouter gets
+    the key that belongs to this address.
+    """
+    address, main = found.world.getenv("OPENAI_BASE_URL"), found.main
+    if not address or main.trouble or main.provider is None or main.provider.value != "openrouter":
+        return None
+    by_key = main.key is not None and main.key.name == RELAY_KEY
+    wanted = not by_key and main.requested.value != "auto"
+    return None if wanted or urls.belongs(address, "openrouter.ai") else address
 
 
 def redact_for_display(text: Any) -> str:

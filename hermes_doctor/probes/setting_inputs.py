@@ -50,7 +50,7 @@ def read_inputs(probes: InstalledProbes) -> tuple[SettingInputs, tuple[str, ...]
         root_store=store(home.parent.parent / credential_pool.NAME) if probes.home.profile else {},
         now=time.time(),
     )
-    doubts += _elsewhere(home, world)
+    doubts += [] if probes.home.is_example else _elsewhere(home, world)
     return world, tuple(doubts)
 
 
@@ -76,9 +76,9 @@ def _elsewhere(home: Path, world: SettingInputs) -> Iterator[str]:
         folder = Path(named) if named else _MANAGED
         for name in ("config.yaml", ".env"):
             if os.path.lexists(folder / name):
-                yield f"{folder / name} is the administrator's and counts first"
+                yield f"{folder / name} is the administrator's and overrides the others"
     if snapshot(home / "gateway.json").kind == "file":
-        yield "gateway.json of an older set-up fills gaps of config.yaml"
+        yield "gateway.json of an older setup adds settings that config.yaml lacks"
     if world.release.since(0, 18, 1) and os.path.lexists(home / ".op.env"):
         yield ".op.env may set more variables"
     for name in _VAULTS:

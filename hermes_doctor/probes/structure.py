@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hermes_doctor.knowledge import atlas
@@ -32,14 +32,25 @@ class Structure(NamedTuple):
     alien: bool = False
     """It has columns that no known release creates."""
 
-    def can_be_made(self, parts: Sequence[MissingPart]) -> bool:
-        """Tell whether the parts can be added to the existing rows."""
-        for part in parts:
-            table = self.plan.tables.get(part.table) if self.plan else None
-            column = table.column(part.name) if table and part.kind == "column" else None
-            if table and column and column_rules.value_for_old_rows(table, column) is None:
-                return False
-        return bool(parts)
+    def can_be_made(self, part: MissingPart) -> bool:
+        """Tell whether a missing part can be added: there is a value for existing rows."""
+        table = self.plan.tables.get(part.table) if self.plan else None
+        column = table.column(part.name) if table and part.kind == "column" else None
+        if table is None or column is None:
+            return True
+        return column_rules.value_for_old_rows(table, column) is not None
+
+    def copies_query(self, part: MissingPart) -> str | None:
+        """The SQL that counts the rows of a missing table whose text a search index still has."""
+        if self.plan is None or part.kind != "table":
+            return None
+        copies = missing_parts.search_copies(self.plan, part.table)
+        return f"SELECT count(*) FROM {copies[0]}_content" if copies else None
+
+    def duplicates_query(self, part: MissingPart) -> str | None:
+        """The SQL that finds rows which prevent a missing unique index; None for other parts."""
+        sql = self.plan.indexes.get(part.name) if self.plan else None
+        return missing_parts.duplicates_query(sql) if sql else None
 
 
 def compare(

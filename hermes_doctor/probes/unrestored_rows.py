@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.manifest import Backup
-from hermes_doctor.backup.unique_rows import LOG_HEAD, expired_before
+from hermes_doctor.backup.unique_rows import expired_before
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
@@ -19,6 +19,7 @@ from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.records.saved_logs import SavedLog
 from hermes_doctor.sqlite import saved_rows
 from hermes_doctor.sqlite.saved_rows import SavedMessage
+from hermes_doctor.sqlite.wal import HEAD as LOG_HEAD
 from hermes_doctor.system.files import MEGABYTE, size, snapshot
 
 if TYPE_CHECKING:

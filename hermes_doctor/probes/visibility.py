@@ -59,8 +59,8 @@ def why_unseen(home: Home, runtime: Runtime) -> str:
         return f"a process that cannot be seen from here has gateway.lock open: {_ELSEWHERE}"
     if writer is None and (name := _fresh(home)):
         return (
-            f"{name} was written just now, and whether somebody has gateway.lock open may not be "
-            f"asked: {_ELSEWHERE}"
+            f"{name} was written just now, and you may not see whether a process has gateway.lock "
+            f"open: {_ELSEWHERE}"
         )
     return ""
 

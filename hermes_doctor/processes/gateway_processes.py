@@ -34,6 +34,9 @@ LOADING = timedelta(minutes=1)
 BEGINNING = timedelta(minutes=6)
 """The longest start: after many starts in a row a gateway waits up to 5 minutes for its lock."""
 
+_ROUNDED = timedelta(seconds=3)
+"""The kernel rounds the time of a start; a larger difference is a jump of the clock."""
+
 
 CommandLines = list[tuple[int, list[str], bool]]
 """Each process with its command line, and whether Hermes' process title replaced it."""
@@ -110,7 +113,24 @@ def gateways_of(home: Home, lines: CommandLines | None = None) -> list[Gateway]:
                 pid=doubtful[0],
             )
         )
-    return sorted(found.values(), key=lambda gateway: gateway.pid)
+    started = [_by_the_clock_then(home, gateway) for gateway in found.values()]
+    return sorted(started, key=lambda gateway: gateway.pid)
+
+
+def _by_the_clock_then(home: Home, gateway: Gateway) -> Gateway:
+    """Correct the start of a gateway if the clock has jumped forward since.
+
+    The kernel counts back from the present clock, so its time of the start moves with it. A
+    gateway writes gateway.pid when it starts, so an older file shows what the clock was then.
+    """
+    try:
+        written = datetime.fromtimestamp((home / "gateway.pid").stat().st_mtime - 1, UTC)
+    except (OSError, ValueError, OverflowError):
+        return gateway
+    step = gateway.started_at - written
+    if step < _ROUNDED or not _wrote(home / "gateway.pid", gateway.pid):
+        return gateway
+    return gateway._replace(started_at=written, clock_step=step)
 
 
 def _without_forks(home: Home, found: dict[int, Gateway]) -> dict[int, Gateway]:

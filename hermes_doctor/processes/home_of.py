@@ -71,6 +71,11 @@ def _identity(pid: int, number: str) -> tuple[int, int] | None:
     return st.st_dev, st.st_ino
 
 
+def shares_pids(pid: int) -> bool:
+    """Whether a process shares our pid namespace, as a process outside of containers does."""
+    return _shares(pid, "pid")
+
+
 def shares_namespaces(pid: int) -> bool:
     """Whether a process shares our mount, pid and user namespaces: it is not in a container."""
     return all(_shares(pid, kind) for kind in ("mnt", "pid", "user"))

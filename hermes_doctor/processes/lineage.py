@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Literal
 
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.processes import process_stat
@@ -13,7 +14,10 @@ _CONTAINER = pattern(
     r"([0-9a-f]{64})(?:\.scope)?(?:/|$)"
 )
 _MOST = 64
+_SHELLS = ("sh", "bash", "dash", "ash", "zsh", "ksh", "busybox")
 _MARKS = ("/.dockerenv", "/run/.containerenv")
+_MOUNTED = ("/etc/hostname", "/etc/hosts", "/etc/resolv.conf", "/run/.containerenv")
+"""Files that every container engine mounts into its containers."""
 
 
 class ControlGroup(NamedTuple):
@@ -76,9 +80,30 @@ def ancestors(pid: int) -> list[Ancestor]:
     return found
 
 
+def script_above(pid: int | None) -> tuple[int, int] | None:
+    """Return the shell script that runs a process, by its process id and start time.
+
+    If it outlives the process, it may be a loop.
+    """
+    above = ancestors(pid)[:1] if pid is not None else ()
+    for parent in above:
+        shell, *words = command_line(parent.pid) or [""]
+        runs_script = "-c" in words or any(not word.startswith("-") for word in words)
+        seen = process_stat.stat(parent.pid)
+        if seen and runs_script and os.path.basename(shell) in _SHELLS:
+            return parent.pid, seen.start_time
+    return None
+
+
 def in_container() -> bool:
-    """Whether this process runs in a container."""
-    return any(map(os.path.exists, _MARKS))
+    """Whether this process runs in a container.
+
+    A machine whose disk was made from an image has the mark of the image, too, but not the mounts.
+    """
+    if not any(map(os.path.exists, _MARKS)):
+        return False
+    mounts = _file("self", "mountinfo")
+    return not mounts or any(f" {place} " in mounts for place in _MOUNTED)
 
 
 def name_of(pid: int) -> str:
@@ -96,10 +121,10 @@ def _parent(pid: int) -> int:
     return seen.parent if seen else 0
 
 
-def _file(pid: int, name: str) -> str:
+def _file(pid: int | Literal["self"], name: str) -> str:
     try:
         with open(f"/proc/{pid}/{name}", errors="surrogateescape") as file:
-            return file.read(65536)
+            return file.read(1 << 20)
     except OSError:
         return ""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.lazy import NamedTuple
@@ -104,6 +104,23 @@ def plan(probes: Probes, request: SwitchRequest, key: str | None = None) -> Swit
     _refuse_other(then.main, aim, model, request, key, world)
     old = _kept(then, found.main) if chain else None
     return SwitchPlan(found.main, then.main, old, tuple(steps), tuple(notes))
+
+
+def switch_steps(probes: Probes, name: str, model: str) -> Iterator[Step]:
+    """The steps of a switch to a configured provider whose key is set; else say how to do it."""
+    try:
+        planned = plan(probes, SwitchRequest(name, model=model, fallback=False))
+    except (CannotFix, Trouble) as why:
+        raise CannotFix(
+            text(
+                "Hermes would not use {provider}: {reason}. "
+                "Run: hermes-doctor switch-provider {provider} --model {model} --apply",
+                provider=name,
+                reason=str(why).rstrip("."),
+                model=model,
+            )
+        ) from None
+    yield from planned.steps
 
 
 def _refuse_pinned(found: Resolved) -> None:

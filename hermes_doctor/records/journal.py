@@ -33,6 +33,8 @@ ROLLED_BACK = "rolled-back"
 ABANDONED = "abandoned"
 UNDONE = "undone"
 assert {DONE, PARTLY, ROLLED_BACK, ABANDONED, UNDONE} == FINAL_STATES
+NOT_CONNECTED = "not-connected"
+"""Outcome of an item that was done, but whose platform has not connected since."""
 _SWITCHING, _TAKEN_BACK = "switching", "taken-back"
 """Two names of an empty file in the run's folder: while it replaces files, and once rolled back."""
 
@@ -67,6 +69,8 @@ class PathRecord:
     database: State | None = None
     """For a write-ahead log or journal that is changed without its database: the state of the
     database at that time."""
+    settings: str | None = None
+    """For config.yaml: a digest of the new settings without the marks that Hermes writes."""
 
 
 @dataclass()
@@ -81,10 +85,22 @@ class ItemRecord:
     notes: list[str] = field(default_factory=list)
     """What the repair found out, such as the numbers of saved and lost rows."""
     outcome: str = "planned"
-    """planned, verified, rolled-back, failed (done without effect), refused, not-enough or left."""
+    """planned, verified, not-connected (done, but a platform is not connected yet), rolled-back,
+    failed (done without effect), refused, not-enough or left."""
     reason: str | None = None
     then: str | None = None
     """The fix to continue with if this one is not enough."""
+    done: str = ""
+    """What a fix that controls the gateway has done, if that alone proves nothing: `restarted`,
+    `started` or `applied`."""
+    down: str = ""
+    """Why the gateway that it starts was down: `on-purpose`, or `not-wanted` if somebody else told
+    it to end. Empty if it failed, or if nothing is started."""
+
+    @property
+    def is_applied(self) -> bool:
+        """Whether its changes are in place."""
+        return self.outcome in ("verified", NOT_CONNECTED)
 
 
 @dataclass()
@@ -113,12 +129,18 @@ class Journal:
     of: str | None = None
     """The run that is undone, or the backup that is restored."""
     undone_by: str | None = None
+    command: str | None = None
+    """The first run of the same command; None for that run itself, and in receipts of earlier
+    versions. `undo` undoes all runs of a command together."""
     ended_at: str | None = None
     tool: str = __version__
     uid: int = field(default_factory=os.geteuid)
     gateway: str | None = None
     """`asked` after the gateway was told to end and before it has ended, `stopped` while it is down
-    because of this run, `started` once it runs again."""
+    because of this run, `started` once it runs again, `left-stopped` if an undo stopped it because
+    no gateway ran before the repair, `comes-back` if something else then starts it again."""
+    was_running: bool | None = None
+    """Whether a gateway ran before the run; None if the run did not control the gateway."""
     asked: int | None = None
     """The process that was told to end and has not ended yet."""
     items: list[ItemRecord] = field(default_factory=list)
@@ -147,6 +169,16 @@ class Journal:
     def outside_folders(self) -> list[str]:
         """The created folders that are outside the home."""
         return [name for name in self.folders if os.path.isabs(name)]
+
+    @property
+    def group(self) -> str:
+        """What all runs of one command have in common: the id of the first of them."""
+        return self.command or self.id
+
+    @property
+    def in_place(self) -> bool:
+        """Whether its changes were kept and not undone since."""
+        return self.state in (DONE, PARTLY) and self.undoable
 
     @property
     def final(self) -> bool:
@@ -241,6 +273,10 @@ class Journals:
                 continue
         return found
 
+    def of_command(self, journal: Journal) -> list[Journal]:
+        """Return all runs of the command that made a run, oldest first."""
+        return [one for one in self.all() if one.group == journal.group]
+
     def reserve_mark(self, journal: Journal) -> None:
         """Create the file that `mark_rolled_back` renames, while the disk still has space."""
         with disk.new_file(self.folder(journal) / _SWITCHING):
@@ -319,13 +355,20 @@ def _insist(journal: Journal) -> None:
     lists = (journal.folders, journal.kept, journal.unremoved, journal.saved, journal.settled)
     if not all(isinstance(names, list) for names in lists):
         raise ValueError("not a list")
+    numbers = [r.items for r in journal.paths]
+    if not all(isinstance(one, list) and all(type(n) is int for n in one) for one in numbers):
+        raise ValueError("not a list of numbers")
     if not isinstance(journal.asked, int | None):
         raise ValueError("not a number")
+    if not isinstance(journal.was_running, bool | None):
+        raise ValueError("not a mark")
     texts = [journal.id, journal.kind, journal.home, journal.vault, journal.started_at]
     texts += [t for t in (journal.ended_at, journal.note, journal.gateway) if t is not None]
+    texts += [r.settings for r in journal.paths if r.settings is not None]
     texts += [r.path for r in journal.paths] + [name for names in lists for name in names]
     texts += [t for a in journal.acts for t in (a.kind, *a.words, *a.words.values())]
-    texts += [t for i in journal.items for t in (i.fix, i.code, i.subject, i.check, i.outcome)]
+    texts += [t for i in journal.items for t in (i.fix, i.code, i.subject, i.check)]
+    texts += [t for i in journal.items for t in (i.outcome, i.down)]
     states = [s for r in journal.paths for s in (r.before, r.after)]
     states += [s for r in journal.paths for s in (r.joined_before, r.joined_after, r.database) if s]
     texts += [state.kind for state in states]
@@ -340,11 +383,13 @@ def _insist(journal: Journal) -> None:
         raise ValueError("an unknown end")
     if journal.state not in list(_STATES) or journal.kind not in ("fix", "undo", "restore"):
         raise ValueError("an unknown state or kind")
+    if journal.command is not None and not _ID.fullmatch(journal.command):
+        raise ValueError("a name is a path")
     if not _ID.fullmatch(journal.id) or (
         journal.vault
         and (not os.path.isabs(journal.vault) or os.path.normpath(journal.vault) != journal.vault)
     ):
-        raise ValueError("a name is a path, or a path is none")
+        raise ValueError("a name is a path, or a path is not valid")
     named = [*(record.path for record in journal.paths), *journal.folders, *journal.unremoved]
     if any(".." in Path(name).parts for name in named):
         raise ValueError("a path leads out of the home")

@@ -15,6 +15,7 @@ RUN_FILE = "run.json"
 FINAL_STATES = frozenset({"done", "partly", "rolled-back", "abandoned", "undone"})
 GOING = frozenset({"backing-up", "staging", "committing", "verifying", "ending"})
 LIMIT = 32 * MEGABYTE
+_MALFORMED = (AttributeError, TypeError, RecursionError)
 MOST = 20
 """The most receipts that are read to find the latest one that names the gateway."""
 
@@ -32,24 +33,50 @@ class UnfinishedRun(NamedTuple):
 
 
 class LeftDown(NamedTuple):
-    """A run that stopped the gateway for its work and could not start it again."""
+    """A run that stopped the gateway and left it down, although nobody had asked for that."""
 
     id: str
     ended_at: datetime
+    undo: bool = False
+    """An undo, and no gateway ran before the repair; else it could not start it again."""
+    wanted: bool = True
+    """Whether the gateway should have been running before."""
 
 
 def run_that_left_gateway_down(home: Home) -> LeftDown | None:
-    """Return the latest run that stopped or started the gateway, if it left it down."""
-    for name in sorted(list_folder(home.runs), reverse=True)[:MOST]:
+    """Return the latest run that stopped or started the gateway, if it left it down.
+
+    An undo that stopped a gateway restores the state before: down, and perhaps on purpose.
+    """
+    names = sorted(list_folder(home.runs), reverse=True)[:MOST]
+    for name in names:
         try:
             said = json.loads(read(home.runs / name / RUN_FILE, LIMIT)[0])
             word, ended = said.get("gateway"), _time(said.get("ended_at"))
         except (FileNotFoundError, CouldNotLook, ValueError, AttributeError, RecursionError):
             continue
-        if word in ("asked", "stopped", "started"):
-            aware = ended is not None and ended.tzinfo is not None
-            return LeftDown(name, ended) if word != "started" and ended and aware else None
+        if word in ("asked", "stopped", "started", "left-stopped"):
+            if word == "started" or ended is None or ended.tzinfo is None:
+                return None
+            if word != "left-stopped":
+                return LeftDown(name, ended)
+            reasons = _why_down_before(home, names, name)
+            wanted = "not-wanted" not in reasons
+            return None if "on-purpose" in reasons else LeftDown(name, ended, True, wanted)
     return None
+
+
+def _why_down_before(home: Home, names: list[str], undo: str) -> list[str]:
+    """Why the gateway was down before the runs that an undo has undone."""
+    found = []
+    for name in names:
+        try:
+            said = json.loads(read(home.runs / name / RUN_FILE, LIMIT)[0])
+            if said.get("undone_by") == undo:
+                found += [str(item.get("down")) for item in said["items"]]
+        except (OSError, CouldNotLook, ValueError, LookupError, *_MALFORMED):
+            continue
+    return found
 
 
 def unfinished_runs(home: Home) -> list[UnfinishedRun]:

@@ -154,10 +154,10 @@ class UpdateRecords:
         disk.make_folder(self.folder)
         document = {"schema": SCHEMA, **asdict(update)}
         data = json.dumps(document, indent=1).encode() + b"\n"
-        disk.save(self._file(update.id), data)
+        disk.save(self.file(update.id), data)
         older = [id for id in self.ids() if id != update.id]
         for id in older[: 1 - _KEPT]:
-            disk.remove(self._file(id))
+            disk.remove(self.file(id))
 
     @contextmanager
     def lock(self) -> Iterator[int]:
@@ -209,7 +209,7 @@ class UpdateRecords:
         if not _ID.fullmatch(id):
             raise Trouble(text("{id!r} is not the id of an update.", id=id))
         try:
-            document = json.loads(read(self._file(id), MEGABYTE)[0])
+            document = json.loads(read(self.file(id), MEGABYTE)[0])
             return _parse(document)
         except FileNotFoundError:
             known = self.ids()
@@ -222,7 +222,7 @@ class UpdateRecords:
             ) from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise Trouble(
-                text("The record of update {id} is damaged ({file}).", id=id, file=self._file(id))
+                text("The record of update {id} is damaged ({file}).", id=id, file=self.file(id))
             ) from None
         except CouldNotLook as why:
             raise Trouble(
@@ -251,7 +251,7 @@ class UpdateRecords:
                 text("{given} Name an update: {ids}", given=message, ids=", ".join(known[-4:-1]))
             ) from None
 
-    def _file(self, id: str) -> Path:
+    def file(self, id: str) -> Path:
         return self.folder / f"{id}.json"
 
 

@@ -209,6 +209,8 @@ def _platform(one: Access) -> Iterator[Line]:
 
 def _who(one: Access) -> Line:
     number = count_users(one.users)
+    if one.name == "api_server":
+        return _told("who", "anybody with its key", "the key decides, not a list of users")
     if one.everyone:
         return _told("who", "anybody", _place(one.everyone.source), "warning")
     if one.users is None:

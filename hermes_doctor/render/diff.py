@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor import redaction
+from hermes_doctor import redaction, setting_lines
 from hermes_doctor.message import count
 
 MOST_LINES = 40
@@ -16,7 +16,7 @@ def redacted_diff(label: str, before: bytes, after: bytes) -> Iterator[str]:
 
     old = before.decode("utf-8", "replace").splitlines()
     new = after.decode("utf-8", "replace").splitlines()
-    old_shown, new_shown = redaction.redact_lines(old), redaction.redact_lines(new)
+    old_shown, new_shown = setting_lines.redact_lines(old), setting_lines.redact_lines(new)
     made = [f"--- {label} (now)", f"+++ {label} (after)"]
     for group in difflib.SequenceMatcher(None, old, new).get_grouped_opcodes(1):
         first, last = group[0], group[-1]

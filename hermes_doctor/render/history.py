@@ -89,19 +89,23 @@ def _screen(view: View, most_open: int, most: int) -> Iterator[Line]:
     if most > 1:
         yield BLANK
     yield from _availability(view)
-    yield from _open(view, most_open)
-    yield from _recurring(view, most)
-    yield from _updates(view, most)
-    yield from _repairs(view, most)
+    sections = [
+        *_open(view, most_open),
+        *_recurring(view, most),
+        *_updates(view, most),
+        *_repairs(view, most),
+    ]
+    yield from sections
     if view.rows.skipped:
         yield BLANK
         left_out = count(view.rows.skipped, "damaged record")
         yield row(("? ", "warning"), f"Left out: {left_out} in {view.rows.file}.", hang=2)
-    if view.episodes:
+    known = {one.code for one in view.episodes}
+    shown = (line.right[0] for line in sections if line.right)
+    if code := next((one for one in shown if one in known), ""):
         yield BLANK
-        last = sorted(view.episodes, key=lambda one: (one.ended is None, one.first_seen))[-1]
-        command = f"hermes-doctor history {last.code}{view.options}"
-        yield row("Next: ", (command, "command"), "  each time that it happened", hang=8)
+        command = f"hermes-doctor history {code}{view.options}"
+        yield row("Next: ", (command, "command"), "  all occurrences", hang=8)
 
 
 def day_mark(shares: Shares) -> str:
@@ -173,7 +177,7 @@ def _recurring(view: View, most: int) -> Iterator[Line]:
     found = [
         one for one in summary.recurring(view.episodes, view.now) if one.severity != Severity.INFO
     ]
-    yield from _title("Came more than once", len(found), most)
+    yield from _title("Occurred more than once", len(found), most)
     for one in found[:most]:
         said = f"{count(one.times, 'time')}, last {clock(_time(one.last), _time(view.now))}, "
         said += f"{duration(one.seconds)} in total"

@@ -101,7 +101,7 @@ def _metrics(report: Report) -> list[Metric]:
         Metric(
             "hermes_doctor_silence_muted",
             "gauge",
-            "Whether all that keeps the bot from answering is muted or turned down.",
+            "Whether every cause of silence is muted or lowered in config.toml.",
             [(home, str(int(report.verdict is not None and report.verdict.muted)))],
         ),
         Metric(

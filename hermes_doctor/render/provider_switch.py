@@ -54,7 +54,9 @@ def _route(label: str, route: Route, asked_for: str = "") -> Iterator[Line]:
     if route.trouble:
         yield row((redaction.redact_words(route.trouble.why), "error"), indent=_WIDTH)
         return
-    parts = [redact_value(one.value) for one in (route.base_url, route.api_mode) if one]
+    parts = [
+        redact_value(one.value) for one in (route.base_url, route.api_mode) if one and one.value
+    ]
     parts += [f"key {_key(route, asked_for)}"] if route.key else []
     yield row((", ".join(parts), "faint"), indent=_WIDTH)
 
@@ -66,11 +68,16 @@ def _key(route: Route, asked_for: str) -> str:
     if asked_for and route.key.name == asked_for:
         return f"{asked_for} (not set yet)"
     place = (route.key.source.via or route.key.source).place
+    if place == route.key.name:  # as the key that Hermes has built in
+        return redaction.redact_words(route.key.name)
     return f"{redaction.redact_words(route.key.name)} in {place}"
 
 
 def document(
-    home: Path, switch: SwitchPlan, run: Journal | None, tested: str | None
+    home: Path,
+    switch: SwitchPlan,
+    run: Journal | None,
+    tested: str | None,
 ) -> dict[str, Any]:
     """The switch as JSON data; keys only by their names."""
     return {

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.message import count, listed
+from hermes_doctor.examination.ranking import Problems
+from hermes_doctor.message import count, listed, sentences, text
 from hermes_doctor.model import Report, Safety, Severity, VerdictKind
-from hermes_doctor.records.journal import ItemRecord, Journal
+from hermes_doctor.records.journal import NOT_CONNECTED, ItemRecord, Journal
 from hermes_doctor.render.diff import redacted_diff
 from hermes_doctor.repair.plan import PlannedItem
 from hermes_doctor.steps.base import MachineAction, Step
@@ -19,6 +20,7 @@ from hermes_doctor.terminal.lines import BLANK, Line, row, tilde
 _DIFF = {"+": "added", "-": "removed", "@": "faint"}
 _MARK = {
     "verified": ("✓ ", "good"),
+    NOT_CONNECTED: ("! ", "warning"),
     "rolled-back": ("✗ ", "error"),
     "failed": ("✗ ", "error"),
     "refused": ("✗ ", "error"),
@@ -35,20 +37,35 @@ _WORD = {
     "left": "left for the next run",
     "planned": "not done",
 }
+_FINE = (VerdictKind.WORKING, VerdictKind.NOT_TRIED, VerdictKind.LIMITED)
+"""Verdicts of a check that ran too early to see that a platform does not connect."""
 _CODE_WIDTH = 13
 
-UNNAMED = "nothing is broken, and it would interrupt the gateway or change the machine"
-PERSONAL = "it lets a person in whom you must know"
+UNNAMED = "nothing is broken, and it would restart the gateway or change the machine"
+STOPPED = "you stopped the gateway yourself"
+PERSONAL = "it gives a person access"
+NO_FIX = "There is no automatic fix for it."
+CHOOSE = "Needs you to choose a person"
+MOST_PERSONS = 5
 OPTIONAL = "nothing is broken; it is your choice"
 
 
 def why_unnamed(item: PlannedItem) -> str:
     """Why a plan is applied only when it is named."""
-    return PERSONAL if item.personal else OPTIONAL if item.optional else UNNAMED
+    if item.personal or item.optional:
+        return PERSONAL if item.personal else OPTIONAL
+    return STOPPED if item.starts_gateway else UNNAMED
 
 
-def nothing_line(report: Report) -> Line:
-    """The line for an empty plan, which depends on what was found and could be checked."""
+def nothing_line(report: Report, subject: str | None = None) -> Line:
+    """The line for an empty plan, which depends on what was found and could be checked.
+
+    With a `subject`, only the problems of that one were planned.
+    """
+    if subject is not None and not report.findings:
+        return row(
+            ("? ", "warning"), text("No problem here is about {subject!r}.", subject=subject)
+        )
     if report.off or any(one.muted for one in report.findings):
         return row("There is nothing to fix, except what is muted or switched off.")
     if report.open:
@@ -68,26 +85,30 @@ def muted_lines(report: Report) -> Iterator[Line]:
 
 
 def plan_lines(
-    planned: Sequence[PlannedItem], home: Path, command: str, pages: str = ""
+    planned: Sequence[PlannedItem],
+    home: Path,
+    command: str,
+    pages: str = "",
+    report: Report | None = None,
 ) -> Iterator[Line]:
     """The plan: what each fix would do, what needs the operator, and what to type.
 
-    `command` applies it; `pages` are the options that `explain` needs to find its page.
+    `command` applies it, and is empty if the caller shows several; `pages` are the options that
+    `explain` needs to find its page. The numbers are those of `check`, if the report is complete.
     """
+    complete = report is not None and report.complete
+    tree = Problems(report) if report and complete else None
+    numbers = tree.numbers() if tree else {}
     ready = [one for one in planned if one.ready and not one.unnamed]
     problems = [one for one in planned if one.finding.severity is not Severity.INFO]
     yield row(("Repair plan", "strong"), f" for {tilde(home)} · nothing is changed yet")
     yield BLANK
-    for number, one in enumerate(ready, 1):
-        yield from plan_item_lines(one, number)
+    for place, one in enumerate(ready, 1):
+        number = numbers.get(one.finding.key, "–") if complete else place
+        yield from plan_item_lines(one, str(number))
     if ready:
         yield BLANK
-    refused = [] if ready else [one for one in planned if one.fix and one.refusal]
-    by_hand = [
-        one
-        for one in planned
-        if (one in problems or one in refused) and one not in ready and not one.unnamed
-    ]
+    by_hand = _left_to_operator(planned, ready, tree)
     for one in by_hand:
         yield from _by_hand(one, pages)
     for one in planned:
@@ -105,17 +126,52 @@ def plan_lines(
         return
     asks = sum(one.asks for one in ready)
     questions = count(asks, "question") if asks else "no question"
-    fixed = sum(one in ready for one in problems)
+    fixed, total = sum(one in ready for one in problems), len(problems)
+    if complete:
+        known = {numbers.get((one.finding.code, one.finding.subject)) for one in ready}
+        fixed, total = len(known - {None}), len(set(numbers.values()))
     size = sum(change.expect.size for one in ready for s in one.steps for change in s.changes())
-    keeps = all(_loses_nothing(step) for one in ready for step in one.steps)
-    yield row(
-        f"{fixed} of {count(len(problems), 'problem')}, {questions}"
-        f"{', no data is lost' if keeps else ''}. A backup is made first ({file_size(size)})."
-    )
-    yield row("Next: ", (command, "command"), hang=6)
+    steps = [step for one in ready for step in one.steps]
+    keeps = ", no data is lost" if all(map(_loses_nothing, steps)) else ""
+    bare = all(step.final for step in steps)
+    saved = "No backup is made" if bare else f"A backup is made first ({file_size(size)})"
+    repaired = f"{fixed} of {count(total, 'problem')}"
+    if not total:  # such as the start of a gateway that was stopped on purpose
+        repaired = f"No problem to repair; {count(len(ready), 'change')}"
+    yield row(f"{repaired}, {questions}{keeps}. {saved}.")
+    if command:
+        yield row("Next: ", (command, "command"), hang=6)
 
 
-def plan_item_lines(one: PlannedItem, number: int) -> Iterator[Line]:
+def _left_to_operator(
+    planned: Sequence[PlannedItem], ready: Sequence[PlannedItem], tree: Problems | None
+) -> list[PlannedItem]:
+    """What the operator has to do; a repair also ends what it causes, and a cause without advice.
+
+    For example, the start of a gateway also ends that it died.
+    """
+    numbers = tree.numbers() if tree else {}
+    repaired = {numbers.get(one.finding.key) for one in ready} - {None}
+    refused = [] if ready else [one for one in planned if one.fix and one.refusal]
+    over = tree.consequences_of([one.finding for one in ready]) if tree else []
+    return [
+        one
+        for one in planned
+        if one not in ready
+        and not one.unnamed
+        and (
+            one.named
+            or one in refused
+            or (
+                one.finding.severity is not Severity.INFO
+                and one.finding not in over
+                and (one.fix or one.finding.next or numbers.get(one.finding.key) not in repaired)
+            )
+        )
+    ]
+
+
+def plan_item_lines(one: PlannedItem, number: str = "") -> Iterator[Line]:
     """What would be done about one finding."""
     first, *others = one.steps
     lead = f"{number:<3}" if number else ""
@@ -137,6 +193,8 @@ def plan_item_lines(one: PlannedItem, number: int) -> Iterator[Line]:
 
 def _loses_nothing(step: Step) -> bool:
     """Whether a step certainly keeps all data: a shown edit of a text, a mode, a start."""
+    if step.final:
+        return False
     return isinstance(step, SetMode | SetOwner | MachineAction) or step.texts() is not None
 
 
@@ -157,7 +215,7 @@ def _by_hand(one: PlannedItem, pages: str) -> Iterator[Line]:
     yield row(
         ("Needs you: ", "warning"),
         (f"{finding.code}  ", "strong"),
-        said or f"{finding.title}. ",
+        said or f"{finding.title}. {NO_FIX} ",
         *(() if said else ((more, "command"),)),
         hang=11,
     )
@@ -172,9 +230,9 @@ def _later(one: PlannedItem) -> str:
 
 def diff_lines(step: Step) -> Iterator[Line]:
     """The changes of a step: its own lines, or a redacted diff of the text."""
-    for text in _diff(step) or ():
-        if not text.startswith(("--- ", "+++ ", "@@")):
-            yield row((text, _DIFF.get(text[:1], "faint")), indent=5)
+    for line in _diff(step) or ():
+        if not line.startswith(("--- ", "+++ ", "@@")):
+            yield row((line, _DIFF.get(line[:1], "faint")), indent=5)
 
 
 def _diff(step: Step) -> list[str] | None:
@@ -182,13 +240,16 @@ def _diff(step: Step) -> list[str] | None:
     return list(step.lines()) or (list(redacted_diff(*texts)) if texts else None)
 
 
-def receipt_lines(journal: Journal, options: str, *, final: bool = True) -> Iterator[Line]:
+def receipt_lines(
+    journal: Journal, options: str, *, final: bool = True, undone: Sequence[str] = ()
+) -> Iterator[Line]:
     """What a run did: one line for each item, its losses and reasons.
 
-    A final receipt also says how to undo it; otherwise the result of all runs does.
+    A final receipt also says how to undo it; otherwise the result of all runs does. `undone` are
+    the runs that this one has undone.
     """
     items = [item for item in journal.items if item.outcome != "left"]  # the next round does it
-    saved = any(item.outcome == "verified" for item in items)
+    saved = any(item.is_applied for item in items)
     if saved:
         yield row(("✓ ", "good"), f"backup {journal.id} made and verified")
     for number, item in enumerate(items, 1):
@@ -196,12 +257,12 @@ def receipt_lines(journal: Journal, options: str, *, final: bool = True) -> Iter
         if item.outcome == "verified" and item.notes and _loses(item):
             mark = ("! ", "warning")
         name = f"{item.code:<{_CODE_WIDTH}} {item.subject}" if item.code else item.subject
-        word = _WORD[item.outcome]
+        word = _word(item)
         if item.outcome == "verified" and journal.kind != "fix":
             word = "restored"
         elif item.outcome == "verified" and not item.code:  # a switch of the provider
             word = "done"
-        yield row(mark, f"{number}/{len(items)} ", (name, "strong"), f": {word}", hang=2)
+        yield row(mark, f"{number}/{len(items)} ", (name.rstrip(), "strong"), f": {word}", hang=2)
         for note in item.notes:
             yield row((note, "warning" if _tells_loss(note) else ""), indent=6, hang=2)
         if item.reason:
@@ -209,12 +270,28 @@ def receipt_lines(journal: Journal, options: str, *, final: bool = True) -> Iter
     yield BLANK
     if journal.note and journal.state != "abandoned":
         yield row(f"Run {journal.id}: {journal.note}.")
+    if len(undone) > 1 and journal.state == "done":
+        yield row(f"Undone: all {len(undone)} runs of that command ({', '.join(undone)}).")
+    if journal.gateway == "left-stopped":
+        yield row("The gateway is stopped, as it was before the repair.")
+    if journal.gateway == "comes-back":
+        yield row(
+            "The gateway was stopped, but the script or supervisor that started it still runs and "
+            "starts it again. Stop that, too, if the gateway must stay down."
+        )
     if saved and final:
         yield row(f"Backup and receipt: {tilde(journal.backup)}")
         if journal.kind != "undo" and journal.undoable:
             yield row("Undo: ", (f"hermes-doctor undo {journal.id}{options}", "command"))
         if journal.kind != "fix":
             yield row("Next: ", (f"hermes-doctor check{options}", "command"))
+
+
+def _word(item: ItemRecord) -> str:
+    """How an item ended."""
+    if item.outcome == NOT_CONNECTED:
+        return f"{item.done or 'applied'}, not connected yet"
+    return _WORD[item.outcome]
 
 
 def _loses(item: ItemRecord) -> bool:
@@ -235,30 +312,79 @@ def open_item_lines(one: PlannedItem, why: str, command: str) -> Iterator[Line]:
     yield row((command, "command"), indent=2)
 
 
-def result_lines(report: Report, runs: Sequence[Journal], options: str) -> Iterator[Line]:
-    """Whether the bot answers now, from the examination after the last run, and how to undo it."""
+def choice_lines(
+    items: Sequence[PlannedItem], command: Callable[[PlannedItem], str], options: str
+) -> Iterator[Line]:
+    """The persons whom the operator can choose, each with the whole command; the first few."""
+    for code in dict.fromkeys(one.finding.code for one in items):
+        same = [one for one in items if one.finding.code == code]
+        yield row(("– ", "warning"), (code, "strong"), f"  {CHOOSE}, because {PERSONAL}:", hang=2)
+        for one in same[:MOST_PERSONS]:
+            if one.steps:
+                step = one.steps[0].sentence()
+                yield row(f"{one.finding.title}. {step}:", indent=2, hang=2)
+                yield row((command(one), "command"), indent=4)
+            else:
+                yield row(f"{one.finding.title}. {one.refusal or NO_FIX}", indent=2, hang=2)
+        if len(same) > MOST_PERSONS:
+            more = f"hermes-doctor check -v --only {code}{options}"
+            yield row(f"and {len(same) - MOST_PERSONS} more: ", (more, "command"), indent=2)
+
+
+def result_lines(
+    report: Report,
+    runs: Sequence[Journal],
+    options: str,
+    declined: Set[tuple[str, str]] = frozenset(),
+) -> Iterator[Line]:
+    """Whether the bot answers now, from the examination after the last run, and how to undo it.
+
+    `declined` are the keys of the findings whose repair the operator refused.
+    """
     items = [item for run in runs for item in run.items if item.outcome != "left"]
     if not items:
         return
     done = sum(item.outcome == "verified" for item in items)
     judged = report.verdict
     bad = judged is not None and judged.kind in (VerdictKind.NOT_WORKING, VerdictKind.UNKNOWN)
-    mark = ("! ", "warning") if bad or done < len(items) else ("✓ ", "good")
+    skipped = len(declined - {(item.code, item.subject) for item in items})
+    total = len(items) + skipped
+    mark = ("! ", "warning") if bad or done < total else ("✓ ", "good")
+    late = [item for item in items if item.outcome == NOT_CONNECTED]
+    bad = bad or bool(late)
     said = judged.headline if judged else ""
+    if (platforms := _late_platforms(late)) and judged and judged.kind in _FINE:
+        said = text("Not connected yet: {platforms}.", platforms=platforms)
     yield BLANK
-    yield row(mark, (f"Repaired {done} of {len(items)}. {said}", "strong"), hang=2)
+    left = text("{number} skipped, because you answered no.", number=skipped) if skipped else ""
+    result = sentences(f"Repaired {done} of {total}.", left, said)
+    yield row(mark, (result, "strong"), hang=2)
     if bad:
         yield row("Next: ", (f"hermes-doctor check{options}", "command"), hang=6)
-    saved = [run for run in runs if any(item.outcome == "verified" for item in run.items)]
-    for run in reversed(saved):  # the newest must be undone first
-        if run.undoable:
-            yield row("Undo: ", (f"hermes-doctor undo {run.id}{options}", "command"), hang=6)
+    saved = [run for run in runs if any(item.is_applied for item in run.items)]
+    if command := undo_command(runs, options):
+        yield row("Undo: ", (command, "command"), hang=6)
     for run in saved:
         yield row(f"Backup and receipt: {tilde(run.backup)}", hang=6)
 
 
-def plan_document(planned: Sequence[PlannedItem]) -> list[dict[str, Any]]:
-    """The plan as JSON data."""
+def _late_platforms(items: Sequence[ItemRecord]) -> str:
+    """The names of the platforms at the start of the reasons."""
+    reasons = [part for item in items for part in (item.reason or "").split("; ")]
+    names = [reason.partition(":")[0] for reason in reasons if ": " in reason]
+    return listed(list(dict.fromkeys(names)))
+
+
+def undo_command(runs: Sequence[Journal], options: str) -> str:
+    """The command that undoes all runs of one command; empty if nothing can be undone."""
+    saved = [run for run in runs if run.in_place]
+    return f"hermes-doctor undo {saved[-1].id}{options}" if saved else ""
+
+
+def plan_document(
+    planned: Sequence[PlannedItem], command: Callable[[PlannedItem], str]
+) -> list[dict[str, Any]]:
+    """The plan as JSON data; `command` makes the command that applies one item without asking."""
     return [
         {
             "code": one.finding.code,
@@ -271,6 +397,8 @@ def plan_document(planned: Sequence[PlannedItem]) -> list[dict[str, Any]]:
             ],
             "asks": one.asks,
             "unnamed": one.unnamed,
+            "personal": one.personal,
+            "command": command(one) if one.steps and one.refusal is None else None,
             "refusal": one.refusal,
             "later": [fix.id for fix in one.later],
         }

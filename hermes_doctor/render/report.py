@@ -39,6 +39,7 @@ MARKS = {
 }
 _KINDS = {
     VerdictKind.WORKING: Mark.GOOD,
+    VerdictKind.NOT_TRIED: Mark.GOOD,
     VerdictKind.LIMITED: Mark.LIMITED,
     VerdictKind.NOT_WORKING: Mark.BAD,
     VerdictKind.STOPPED: Mark.NONE,
@@ -205,7 +206,8 @@ def _next(report: Report, judged: Verdict, tree: ranking.Problems) -> Iterator[L
     commands: list[tuple[str, str]] = []
     if judged.kind is VerdictKind.NOT_SET_UP:
         commands.append(("hermes setup", "choose a model and a platform"))
-    if judged.kind is VerdictKind.STOPPED:
+    broken = any(one[0].severity.rank <= Severity.ERROR.rank for one in problems)
+    if judged.kind is VerdictKind.STOPPED and not broken:
         commands.append(_start(report))
     fixable = tree.repairable()
     if fixable:
@@ -216,7 +218,8 @@ def _next(report: Report, judged: Verdict, tree: ranking.Problems) -> Iterator[L
         code = judged.primary.code if judged.primary else problems[0][0].code
         explain = f"hermes-doctor explain {code}{report.page_options}"
         commands.append((explain, "more about this problem"))
-    commands += [one.data["suggests"] for one in report.findings if "suggests" in one.data]
+    suggested = [one.data["suggests"] for one in report.findings if "suggests" in one.data]
+    commands += [(f"{command}{report.options}", purpose) for command, purpose in suggested]
     if commands:
         yield BLANK
     yield from _commands(commands)
@@ -228,7 +231,7 @@ def _start(report: Report) -> tuple[str, str]:
         if (effect := report.effects.get(one.code)) and effect.part == DOWN:
             return (
                 f"hermes-doctor fix {one.code}{report.options}",
-                "show the start; changes nothing",
+                "show how to start it; changes nothing",
             )
     return "hermes gateway run", "start the bot in this terminal"
 

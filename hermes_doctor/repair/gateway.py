@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.system import disk, progress
 
@@ -19,6 +20,10 @@ STOP_LIMIT, START_LIMIT = 300.0, 180.0
 ORIGIN = "origin.json"
 """File beside the journal with what is needed to start the stopped gateway as it was before."""
 STOPPED, STARTED = "stopped", "started"
+LEFT = "left-stopped"
+"""An undo stopped it, because no gateway ran before the repair."""
+COMES_BACK = "comes-back"
+"""The same, but what started it still runs, such as a loop in a shell: it starts it again."""
 ASKED = "asked"
 """It was asked to stop but is still writing a long answer: the next command starts it again."""
 
@@ -36,10 +41,13 @@ class GatewayPause:
         self.journals = journals
         self._starts = any(step.expected or not step.restart for step in steps)
         """Whether to start it even if it was not running before."""
+        self._stays_down = any(step.stays_down for step in steps)
         self._found_down = False
         self._tried = False
         self._pid: int | None = None
         """The process that was to be stopped."""
+        self.still_fails = ""
+        """Why a gateway that was in a crash loop did not stay up with the new files, either."""
 
     def __bool__(self) -> bool:
         return self.service is not None
@@ -51,19 +59,49 @@ class GatewayPause:
 
     def stop(self) -> bool:
         """Stop the gateway before the files change; return whether there was one to stop."""
+        if self.service is not None:
+            self.log.was_running = self.service.running() is not None or self.service.restless()
         stopped = self.restart and self._stop()
+        if self._looped():
+            self.log.was_running = False  # in a crash loop it did not work, either
         self._found_down = self.restart and not stopped
         return stopped
 
-    def start(self) -> None:
-        """Start the gateway with the new files, unless it was stopped by hand since the plan."""
+    def start(self, *, keeps_changes: bool = False) -> None:
+        """Start the gateway with the new files, unless it was stopped by hand since the plan.
+
+        With `keeps_changes`, a gateway that was in a crash loop and still is proves nothing against
+        them: there may be a second cause.
+        """
+        if self._stays_down:
+            if self.log.gateway == STOPPED:
+                comes_back = getattr(self.service, "comes_back", None)  # not in older plugins
+                self.log.gateway = COMES_BACK if comes_back and comes_back() else LEFT
+            return
         if self._found_down and not self._starts:
             return
         if self.service is not None and (
             self.log.gateway == STOPPED or self.service.running() is None
         ):
             self._tried = True
-            self._start(self.service)
+            try:
+                self._start(self.service)
+            except CannotFix as why:
+                if not (keeps_changes and self._looped()):
+                    raise
+                self.still_fails = text("the gateway still stops: {reason}", reason=why)
+                self.log.gateway = STARTED
+                self.journals.save(self.log)
+
+    def _looped(self) -> bool:
+        """Whether the gateway was in a crash loop; a service of an older plugin does not say."""
+        return bool(getattr(self.service, "looped", False))
+
+    def unconnected(self) -> Mapping[str, str]:
+        """The platforms that did not connect after this run started the gateway, and why."""
+        if self.service is None or self.log.gateway != STARTED:
+            return {}
+        return self.service.unconnected()
 
     def stop_for_rollback(self) -> None:
         """Stop the gateway before files are rolled back: it must not run while they change."""
@@ -75,7 +113,7 @@ class GatewayPause:
 
         If nothing was rolled back, a start that failed once would only fail again.
         """
-        if self.service is None or self.log.gateway != STOPPED:
+        if self.service is None or self.log.gateway not in (STOPPED, LEFT, COMES_BACK):
             return
         if self._tried and not changed:
             return

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor.home import is_database
+from hermes_doctor.examination.states import platform_of
+from hermes_doctor.home import CACHES, is_database
 from hermes_doctor.message import listed, text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.steps.base import Change, Step
 from hermes_doctor.steps.gateway import GatewayStep
+from hermes_doctor.system.files import snapshot
 
 if TYPE_CHECKING:
+    from hermes_doctor.model import Finding
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.repair.targets import Item
+    from hermes_doctor.sqlite.condition import Condition
 
 
 def add_gateway_restart(probes: Probes, steps: Sequence[Step]) -> list[Step]:
@@ -23,6 +28,77 @@ def add_gateway_restart(probes: Probes, steps: Sequence[Step]) -> list[Step]:
     What the gateway wrote into a deleted log is saved before it is stopped.
     """
     return _saved_first(probes, _with_gateway(probes, steps))
+
+
+def require_connections(probes: Probes, finding: Finding, steps: Sequence[Step]) -> Iterator[Step]:
+    """Yield the steps; those for the gateway say which platforms must be connected afterwards.
+
+    A fix for one platform has helped once that platform is connected. A gateway that was down has
+    to connect all of its platforms.
+    """
+    for step in steps:
+        if not isinstance(step, GatewayStep):
+            yield step
+            continue
+        try:
+            names = [platform.name for platform in probes.platforms()]
+        except CouldNotLook:
+            names = []
+        own = [name for name in names if name == platform_of(finding)]
+        yield replace(step, platforms=tuple(own or ([] if step.restart else names)))
+
+
+def unsafe_start(probes: Probes, repaired: Collection[Path]) -> str | None:
+    """Why Hermes must not start: it would delete the last rows of a database, or damage it more.
+
+    If a database is missing or has 0 bytes, SQLite deletes its write-ahead log as soon as Hermes
+    opens it. `repaired` are the paths that the same run puts in place before the start.
+    """
+    found = probes.databases()
+    for path in (*found.missing, *found.paths):
+        log = path.with_name(f"{path.name}-wal")
+        if path not in repaired and _size(path) == 0 and _size(log) > 0:
+            return text(
+                "{log} has the last rows of {name}, which is gone. Hermes would delete them when "
+                "it starts. First repair what `hermes-doctor check` reports about {name}.",
+                log=log.name,
+                name=probes.home.name_of(path),
+            )
+    for name, path, condition in probes.conditions():
+        if path not in repaired and _writing_harms(name, condition):
+            return text(
+                "{name} is damaged, and Hermes would damage it further when it starts. First "
+                "repair it: `hermes-doctor fix` shows how and changes nothing.",
+                name=name,
+            )
+    return None
+
+
+def _writing_harms(name: str, found: Condition) -> bool:
+    """Whether pages of a database are lost or damaged, so that new rows overwrite others.
+
+    Hermes does not open a damaged board, and a cache has no lasting data.
+    """
+    if name in CACHES or name.rpartition("/")[2] == "kanban.db" or found.stale_log:
+        return False
+    damaged = found.damage is not None and bool(found.damage.rows)
+    return damaged or found.truncated is not None or found.fault is not None
+
+
+def _size(path: Path) -> int:
+    taken = snapshot(path)
+    return taken.size if taken.kind == "file" else 0 if taken.kind == "absent" else -1
+
+
+def starts_stopped(steps: Sequence[Step]) -> bool:
+    """Whether the steps start a gateway that is not running."""
+    for step in steps:
+        if isinstance(step, GatewayStep) and (step.expected or not step.restart):
+            try:
+                return step.service.running() is None
+            except CannotFix:
+                return False
+    return False
 
 
 def _saved_first(probes: Probes, steps: Sequence[Step], *, back: bool = False) -> list[Step]:
@@ -77,13 +153,20 @@ def _with_gateway(probes: Probes, steps: Sequence[Step]) -> list[Step]:
 
 
 def add_restarts_for_restore(
-    probes: Probes, items: Sequence[Item], *, stores: bool = False
+    probes: Probes,
+    items: Sequence[Item],
+    *,
+    stores: bool = False,
+    was_running: bool | None = None,
 ) -> None:
     """Add the gateway restart to items that undo or restore; if impossible, the run reports it.
 
     With `stores`, also for other files that a gateway keeps in memory: it would ignore the restored
-    content, or overwrite it with what it has in memory.
+    content, or overwrite it with what it has in memory. `was_running` tells an undo whether a
+    gateway shall run afterwards; None if it shall stay as it is.
     """
+    if was_running is not None and items and _set_running(probes, items[0], wanted=was_running):
+        return
     if stores:
         _with_stores(probes, items)
     for item in items:
@@ -94,14 +177,37 @@ def add_restarts_for_restore(
         item.record.steps = [step.sentence() for step in item.steps]
 
 
+def _set_running(probes: Probes, item: Item, *, wanted: bool) -> bool:
+    """Add the step that stops or starts the gateway; return whether one is needed."""
+    from hermes_doctor.gateway import control
+
+    try:
+        if bool(probes.gateways()) is wanted:
+            return False
+        service = control.gateway_control(probes)
+    except (CannotFix, CouldNotLook) as error:
+        raise Trouble(
+            text("{reason}. Nothing was changed.", reason=str(error).rstrip("."))
+        ) from None
+    step = (
+        GatewayStep(service, restart=False, why="it ran before", expected=True)
+        if wanted
+        else GatewayStep(service, restart=True, why="it was not running before", stays_down=True)
+    )
+    steps = [*item.steps, step] if wanted else [step, *item.steps]  # as they are done
+    item.steps = _saved_first(probes, steps, back=True)
+    item.record.steps = [one.sentence() for one in item.steps]
+    return True
+
+
 def _with_stores(probes: Probes, items: Sequence[Item]) -> None:
     """Add a restart for files that the gateway has in memory; raise Trouble if it cannot stop."""
-    from hermes_doctor.backup.selection import READ_ON_DEMAND, matches
+    from hermes_doctor.backup.selection import is_read_on_demand
     from hermes_doctor.gateway import control
 
     def held(step: Step) -> bool:
         names = [probes.home.name_of(change.path) for change in step.changes()]
-        return any(not any(matches(name, glob) for glob in READ_ON_DEMAND) for name in names)
+        return not all(map(is_read_on_demand, names))
 
     holding = [item for item in items if any(held(step) for step in item.steps)]
     try:

@@ -19,6 +19,7 @@ from hermes_doctor.message import sentences, text
 from hermes_doctor.model import Trouble
 from hermes_doctor.records.journal import Journal, Journals, PathRecord
 from hermes_doctor.repair import paths
+from hermes_doctor.repair.joined_runs import JoinedRuns
 from hermes_doctor.steps.base import Change, Step
 from hermes_doctor.system import disk
 from hermes_doctor.system.file_swap import copy_metadata
@@ -118,20 +119,21 @@ def refuse_lone_logs(home: Home, backup: Backup, entries: Sequence[BackupEntry])
     )
 
 
-def reason_to_refuse_undo(home: Home, journal: Journal, records: Sequence[PathRecord]) -> str:
+def reason_to_refuse_undo(home: Home, joined: JoinedRuns, records: Sequence[PathRecord]) -> str:
     """Why a log that a run moved alone cannot be put back: its database changed since; or ""."""
     mine = {home.path / record.path for record in records}
     for record in records:
         path = home.path / record.path
         if not paths.is_log(path) or database_of(path) in mine or paths.changes_only_mode(record):
             continue
-        if paths.was_used_since(home, journal, path):
+        if paths.was_used_since(home, joined.journal_about(path), path):
             database = home.name_of(database_of(path))
+            journal = joined.first_run_with(record.path)
             backup = journal.root(home) / journal.id
-            kept = _ways(_aside(home, journal, record), backup)
+            kept = _ways(_aside(home, joined.journal(), record), backup)
             return sentences(
                 text(
-                    "{database} changed since run {id} moved {log} away, so restoring that "
+                    "{database} has changed since run {id} moved {log} away, so restoring that "
                     "write-ahead log could damage it. Nothing was changed.",
                     database=database,
                     id=journal.id,
@@ -156,7 +158,8 @@ def describe_kept_logs(home: Home, journal: Journal, names: Sequence[str], backu
         aside = _aside(home, journal, record)
         said.append(
             text(
-                "{database} changed since, so its old write-ahead log {log} cannot be restored.",
+                "{database} has changed since, so its old write-ahead log {log} cannot be "
+                "restored.",
                 database=database,
                 log=record.path,
             )

@@ -63,7 +63,7 @@ def left_paths_note(names: Sequence[str]) -> str:
     """The part of a run's note that names the paths which were not rolled back."""
     if not names:
         return ""
-    return f"; not restored, because it changed since: {', '.join(names)}"
+    return f"; not restored, because it has changed since: {', '.join(names)}"
 
 
 def left_files_note(home: Home, journal: Journal) -> str:

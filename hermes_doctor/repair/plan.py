@@ -16,7 +16,13 @@ from hermes_doctor.plugins.declare import Fix
 from hermes_doctor.plugins.load import Plugins
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.journal import ItemRecord
-from hermes_doctor.repair.gateway_steps import add_gateway_restart, interrupts_gateway
+from hermes_doctor.repair.gateway_steps import (
+    add_gateway_restart,
+    interrupts_gateway,
+    require_connections,
+    starts_stopped,
+    unsafe_start,
+)
 from hermes_doctor.repair.targets import Item
 from hermes_doctor.steps.base import MachineAction, Step
 from hermes_doctor.steps.gateway import GatewayStep
@@ -40,6 +46,8 @@ class PlannedItem:
     """It was refused because something could not be read, which may work next time."""
     unnamed: bool = False
     """It is applied only when its code is named, and it was not."""
+    named: bool = False
+    """The operator typed its code, so the result must say what happened to it."""
 
     @property
     def is_disproportionate(self) -> bool:
@@ -63,16 +71,26 @@ class PlannedItem:
         return any(isinstance(step, GatewayStep) for step in self.steps)
 
     @property
+    def starts_gateway(self) -> bool:
+        """Whether it starts a gateway that is not running."""
+        return bool(self._starts())
+
+    def _starts(self) -> list[GatewayStep]:
+        return [step for step in self.steps if isinstance(step, GatewayStep) and not step.restart]
+
+    @property
+    def deletes(self) -> bool:
+        """Whether it deletes something that no undo restores."""
+        return any(step.final for step in self.steps)
+
+    @property
     def asks(self) -> bool:
         """Whether the operator must confirm it.
 
         So does every start of a gateway that was not running when the fault occurred and that its
         service does not want to run.
         """
-        starts = any(
-            isinstance(step, GatewayStep) and not step.restart and not step.expected
-            for step in self.steps
-        )
+        starts = any(not step.expected for step in self._starts())
         confirms = self.fix is not None and self.fix.safety is Safety.CONFIRM
         return self.restarts or starts or confirms
 
@@ -87,6 +105,20 @@ class PlannedItem:
         offered = self.fix is not None and self.fix.safety is not Safety.MANUAL
         return offered and self.refusal is not None
 
+    def _done(self) -> str:
+        """What is done for it, said if a platform does not connect afterwards."""
+        if not self.controls_gateway:
+            return ""
+        if not all(isinstance(step, GatewayStep) for step in self.steps):
+            return "applied"
+        return "restarted" if self.restarts else "started"
+
+    def _why_down(self) -> str:
+        """Why the gateway that it starts was down, unless it failed: an undo leaves it so again."""
+        if not self.starts_gateway or self.finding.data.get("ran") is not False:
+            return ""
+        return "on-purpose" if self.finding.data.get("on_purpose") else "not-wanted"
+
     def item(self) -> Item:
         """Make the item of a run from it."""
         assert self.fix is not None
@@ -97,6 +129,8 @@ class PlannedItem:
             check=self.finding.check,
             steps=[step.sentence() for step in self.steps],
             then=self.later[0].id if self.later else None,
+            done=self._done(),
+            down=self._why_down(),
         )
         return Item(record, self.steps)
 
@@ -104,7 +138,20 @@ class PlannedItem:
 def plan(probes: Probes, plugins: Plugins, findings: Sequence[Finding]) -> list[PlannedItem]:
     """Plan each finding, in the order of the findings."""
     with redirect_stdout(sys.stderr):  # what a fix prints is not part of our output
-        return [_plan(probes, plugins, finding) for finding in findings]
+        return _refuse_unsafe_starts(
+            probes, [_plan(probes, plugins, finding) for finding in findings]
+        )
+
+
+def _refuse_unsafe_starts(probes: Probes, planned: list[PlannedItem]) -> list[PlannedItem]:
+    """Refuse to start a gateway that would harm a database which the same plan does not repair."""
+    if not any(one.ready and starts_stopped(one.steps) for one in planned):
+        return planned
+    ready = [step for one in planned if one.ready for step in one.steps]
+    why = unsafe_start(probes, {change.path for step in ready for change in step.changes()})
+    return [
+        replace(one, refusal=why) if why and starts_stopped(one.steps) else one for one in planned
+    ]
 
 
 def _plan(probes: Probes, plugins: Plugins, finding: Finding) -> PlannedItem:
@@ -114,15 +161,16 @@ def _plan(probes: Probes, plugins: Plugins, finding: Finding) -> PlannedItem:
     than needed.
     """
     fixes = _chain(plugins, finding)
-    if not fixes:
-        return PlannedItem(finding, None, (), "no fix is known for it")
+    refused = PlannedItem(finding, None, (), "no fix is known for it")
     for place, fix in enumerate(fixes):
         planned = _steps(probes, finding, fix)
         if planned.refusal is None:
             return replace(planned, later=fixes[place + 1 :])
+        if refused.fix is None or not fix.gives_up_data:  # else say why the data cannot be saved
+            refused = planned
         if planned.unseen:
             break
-    return planned
+    return refused
 
 
 def _chain(plugins: Plugins, finding: Finding) -> tuple[Fix, ...]:
@@ -142,6 +190,7 @@ def _steps(probes: Probes, finding: Finding, fix: Fix) -> PlannedItem:
         if fix.structural and (newer := probes.newer()):
             raise CannotFix(text("{reason}. Update hermes-doctor first.", reason=newer))
         steps = tuple(add_gateway_restart(probes, list(fix.plan(probes, finding))))
+        steps = tuple(require_connections(probes, finding, steps))
         for step in steps:
             step.changes()
         interrupts = interrupts_gateway(steps)

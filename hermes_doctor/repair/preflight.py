@@ -12,10 +12,12 @@ from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.processes.home_of import holds_lock_in
 from hermes_doctor.repair import actions, paths
 from hermes_doctor.repair.gateway import GatewayPause
+from hermes_doctor.repair.gateway_steps import starts_stopped, unsafe_start
 from hermes_doctor.repair.stage import room_for
-from hermes_doctor.repair.targets import Refused, Target
+from hermes_doctor.repair.targets import Item, Refused, Target
 from hermes_doctor.sqlite.files import sidecars
 from hermes_doctor.system import mounts, privileges
 from hermes_doctor.system.files import snapshot
@@ -80,6 +82,17 @@ class Preflight(NamedTuple):
         self.refuse_holders(targets, excused)
         self._check_room(targets)
 
+    def refuse_unsafe_start(self, items: Sequence[Item], targets: Sequence[Target]) -> None:
+        """Refuse a start that would harm a database: its repair may have been declined."""
+        from hermes_doctor.probes.probes import Probes
+
+        starting = [n for n, item in enumerate(items) if starts_stopped(item.steps)]
+        if self.kind != "fix" or not starting:
+            return
+        why = unsafe_start(Probes(self.home), {target.path for target in targets})
+        if why:
+            raise Refused(why, starting)
+
     def _check_room(self, targets: Sequence[Target]) -> None:
         """Check free space for the staged files and, if it is on the same disk, for the backup."""
         disks: dict[int, tuple[Path, list[Target]]] = {}
@@ -105,7 +118,8 @@ class Preflight(NamedTuple):
         Files that the running gateway still writes are compared after it is stopped.
         """
         path, owner = target.path, target.change.expect.uid
-        moves = at_work and (target.is_database or target.change.growing)
+        change = target.change
+        moves = at_work and (target.is_database or change.growing or change.restored)
         if snapshot(path) != target.change.expect and not moves:
             raise Trouble(
                 text(
@@ -192,7 +206,8 @@ class Preflight(NamedTuple):
             p for t in wanted for p in (t.path, *sidecars(t.path))
         )
         try:
-            running = [gateway.pid for gateway in gateway_processes.gateways_of(self.home)]
+            found = gateway_processes.gateways_of(self.home)
+            running = [one.pid for one in found if not self._is_kept_out(one.pid)]
         except CouldNotLook:
             running = []
         for target in wanted:
@@ -208,6 +223,11 @@ class Preflight(NamedTuple):
                 pids=who,
             )
             self._refuse(targets, [n for one in wanted for n in one.items], why)
+
+    def _is_kept_out(self, pid: int) -> bool:
+        """Whether a gateway that has started cannot work, because we hold the lock of the home."""
+        ours, its = (holds_lock_in(one, self.home.path) for one in (os.getpid(), pid))
+        return ours is True and its is False
 
     def _refuse(
         self,

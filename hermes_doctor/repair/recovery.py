@@ -43,6 +43,8 @@ class RecoveredRun:
     """Something is left that the operator has to look at; the text says what and where."""
     said_before: bool = False
     """The command that made the run has already reported that nothing was changed."""
+    journal: Journal | None = None
+    """Its receipt."""
 
 
 def recover(home: Home, verify: Verify) -> list[RecoveredRun]:
@@ -55,10 +57,11 @@ def recover(home: Home, verify: Verify) -> list[RecoveredRun]:
     remove_leftovers(Vault(home))
     ended = [one for journal in book.all() if (one := _clean_again(home, book, journal))]
     ended += [_end(home, book, journal, verify) for journal in book.all() if not journal.final]
-    for journal in book.all():  # an undo that was interrupted before it recorded its end
-        if journal.kind == "undo" and journal.state == journals.DONE and journal.of:
-            with contextlib.suppress(Trouble):  # its receipt is gone
-                mark_undone(book, journal.of, journal.id)
+    known = book.all()
+    for journal in known:  # an undo that was interrupted before it recorded its end
+        if journal.kind == "undo" and journal.state == journals.DONE:
+            group = next((one.group for one in known if one.id == journal.of), None)
+            mark_undone(book, [one for one in known if one.group == group], journal.id)
     return ended
 
 
@@ -75,13 +78,13 @@ def _clean_again(home: Home, all_journals: Journals, journal: Journal) -> Recove
     return RecoveredRun(text, finished=True, kind=journal.kind, partial=True)
 
 
-def mark_undone(all_journals: Journals, id: str, undone_by: str) -> None:
-    """Record in a run's receipt that another run has undone it."""
-    undone = all_journals.load(id)
-    if undone.state != journals.UNDONE:
-        paths.remove_folders(all_journals.home, undone)
-        undone.state, undone.undone_by = journals.UNDONE, undone_by
-        all_journals.save(undone)
+def mark_undone(all_journals: Journals, runs: Sequence[Journal], undone_by: str) -> None:
+    """Record in the receipts of a command's runs that another run has undone them."""
+    for undone in reversed(runs):
+        if undone.in_place:
+            paths.remove_folders(all_journals.home, undone)
+            undone.state, undone.undone_by = journals.UNDONE, undone_by
+            all_journals.save(undone)
 
 
 def _end(home: Home, all_journals: Journals, journal: Journal, verify: Verify) -> RecoveredRun:
@@ -105,7 +108,7 @@ def _end(home: Home, all_journals: Journals, journal: Journal, verify: Verify) -
         all_journals.remove_marks(journal)
     partial = journal.end == journals.PARTLY or journal.leaves_files
     finished = journal.state == journals.DONE or (was_ending and journal.state == journals.PARTLY)
-    return RecoveredRun(text, finished, journal.kind, partial, was_taken_back)
+    return RecoveredRun(text, finished, journal.kind, partial, was_taken_back, journal)
 
 
 def _write_down(journal: Journal) -> str:
@@ -171,11 +174,11 @@ def _finish_or_take_back(home: Home, journal: Journal, verify: Verify) -> str:
             item.outcome = "verified"
         names = ", ".join(dict.fromkeys(_database_of(home, one) for one in used))
         journal.finish(
-            journals.DONE, f"interrupted; finished later, because {names} was used since"
+            journals.DONE, f"interrupted; finished later, because {names} has been used since"
         )
         return (
-            f"{started} after all its changes. {names} was used since, so the run is not rolled "
-            f"back but finished, and the new data is kept."
+            f"{started} after all its changes. {names} has been used since, so the run is not "
+            f"rolled back but finished, and the new data is kept."
         )
     left, written, logs = roll_back(home, journal, backup, journal.paths)
     actions.revert_interrupted(home, journal)

@@ -8,7 +8,7 @@ a rollback needs no space and no copying.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -61,6 +61,8 @@ class Run:
     reason: str
     hermes: str | None = None
     of: str | None = None
+    command: str | None = None
+    """The first run of the same command, if that was another run."""
     progress: Callable[[int], None] | None = None
     id: str = ""
     journal: Journal | None = None
@@ -79,6 +81,7 @@ class Run:
             vault="" if self.vault.root == self.home.vault else str(self.vault.root),
             started_at=datetime.now(UTC).isoformat(),
             of=self.of,
+            command=self.command,
             items=[item.record for item in items],
         )
         self.journal = log
@@ -93,6 +96,7 @@ class Run:
             return log
         try:
             preflight.look(targets, gateway, acts)
+            preflight.refuse_unsafe_start(items, targets)
         except Refused as error:
             log.finish(journals.ABANDONED, f"nothing was changed: {error}")
             log.close()
@@ -131,9 +135,10 @@ class Run:
                 locked = False
                 guards.close()
                 acts.do()
-                gateway.start()
+                gateway.start(keeps_changes=not any(target.is_database for target in targets))
                 _note(items)
-                self._settle(log, book, backup, verify, gateway, acts)
+                late = _unconnected(items, gateway)
+                self._settle(log, book, backup, verify, gateway, acts, late)
             except BaseException as error:
                 with delay_signals():
                     # Keep our locks: a process that waits for them must find the old files again.
@@ -236,12 +241,18 @@ class Run:
         verify: Verify,
         gateway: GatewayPause,
         acts: actions.MachineActions,
+        late: Mapping[int, str],
     ) -> None:
-        """Verify the items, roll back those whose fix did not hold, and close the run."""
+        """Verify the items, roll back those whose fix did not hold, and close the run.
+
+        `late` has the items whose platform is not connected yet. If only the gateway was restarted
+        for them, there is nothing to roll back.
+        """
         system_progress.report("verifying")
         pending = [n for n, item in enumerate(log.items) if item.outcome == "planned"]
         wrong = dict(zip(pending, verify([log.items[n] for n in pending]), strict=True))
-        failed = {n for n, why in wrong.items() if why is not None}
+        kept = {n for n in late if not acts.of([n]) and not any(n in p.items for p in log.paths)}
+        failed = {n for n, why in wrong.items() if why is not None and n not in kept}
         with delay_signals():
             for _ in log.paths:  # items that share a file with a failed item fail, too
                 for record in log.paths:
@@ -260,10 +271,11 @@ class Run:
             changed |= {n for record in acts.of(failed) for n in record.items}
             for n in pending:
                 lost = "rolled-back" if n in changed else "failed"
-                log.items[n].outcome = lost if n in failed else "verified"
-                log.items[n].reason = wrong[n]
+                good = journals.NOT_CONNECTED if n in late else "verified"
+                log.items[n].outcome = lost if n in failed else good
+                log.items[n].reason = wrong[n] if n in failed else late.get(n)
             mark_left_items(log, left, backup)
-            held = any(item.outcome == "verified" for item in log.items)
+            held = any(item.is_applied for item in log.items)
             if not failed:
                 log.finish(journals.DONE)
             elif held or left:
@@ -343,3 +355,17 @@ def _note(items: Sequence[Item]) -> None:
             if not (isinstance(step, GatewayStep) and told):
                 item.record.notes += step.notes()
             told = told or isinstance(step, GatewayStep)
+
+
+def _unconnected(items: Sequence[Item], gateway: GatewayPause) -> dict[int, str]:
+    """The items whose platforms are not connected since the start of the gateway, and why."""
+    missing = gateway.unconnected()
+    found: dict[int, str] = {}
+    for number, item in enumerate(items):
+        steps = [step for step in item.steps if isinstance(step, GatewayStep)]
+        reasons = [missing[name] for step in steps for name in step.platforms if name in missing]
+        if steps and gateway.still_fails:
+            reasons = [gateway.still_fails]
+        if reasons and item.record.outcome == "planned":
+            found[number] = "; ".join(dict.fromkeys(reasons))
+    return found

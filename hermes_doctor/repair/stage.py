@@ -11,10 +11,11 @@ from hermes_doctor.backup.free_space import check_free_space
 from hermes_doctor.home import Home, database_of, is_database
 from hermes_doctor.model import CannotFix
 from hermes_doctor.records.journal import Journal, Journals, State
-from hermes_doctor.repair import paths
+from hermes_doctor.repair import hint_marks, paths
 from hermes_doctor.repair.atomic_switch import Switch
 from hermes_doctor.repair.switch_list import switches
 from hermes_doctor.repair.targets import Refused, Target
+from hermes_doctor.settings import config_file
 from hermes_doctor.sqlite import joined_copy
 from hermes_doctor.system import disk
 from hermes_doctor.system.file_swap import copy_metadata
@@ -33,6 +34,9 @@ def stage(home: Home, id: str, targets: Sequence[Target], log: Journal, journals
             record.after = State("absent")
         elif change.make is not None:
             record.after = _make(target, change.make, id)
+            if record.path == config_file.NAME:
+                new = paths.staged_path(target.path, id)
+                record.settings = hint_marks.digest_without_marks(new)
         else:
             mode = old.mode if change.mode is None else change.mode
             uid, gid = change.owner or (old.uid, old.gid)

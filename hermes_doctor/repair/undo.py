@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hermes_doctor.backup import entry_content
 from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.manifest import Backup
+from hermes_doctor.backup.selection import is_process_file
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home, database_of, is_database
 from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 from hermes_doctor.records import journal as journals
 from hermes_doctor.records.journal import ItemRecord, Journal, Journals
-from hermes_doctor.repair import logs_without_database, paths
+from hermes_doctor.repair import changed_since, logs_without_database, paths
+from hermes_doctor.repair.gateway import LEFT
+from hermes_doctor.repair.joined_runs import JoinedRuns, SavedPath
 from hermes_doctor.repair.targets import Item, Verify
 from hermes_doctor.sqlite.files import sidecars
 from hermes_doctor.steps import machine
@@ -93,28 +96,32 @@ class SetSidecarAside(Step):
         return [] if now.kind == "absent" else [Change(self.path, now, absent=True)]
 
 
-def items_for(
+def items_for(home: Home, backup: Backup, entries: Sequence[BackupEntry], why: str) -> list[Item]:
+    """Make the items that restore these entries of a backup."""
+    logs_without_database.refuse_lone_logs(home, backup, entries)
+    return _items(home, [SavedPath(backup, entry) for entry in entries], why)
+
+
+def _items(
     home: Home,
-    backup: Backup,
-    entries: Sequence[BackupEntry],
+    saved: Sequence[SavedPath],
     why: str,
     known: logs_without_database.KnownDatabases | None = None,
 ) -> list[Item]:
-    """Make one item for each entry; an item for a database also removes its current sidecars.
+    """Make one item for each path; an item for a database also removes its current sidecars.
 
     A log without its database is restored only in an undo: beside a database that still has its
     `known` snapshot, or beside any database that `known` does not list.
     """
-    if why != "undo":
-        logs_without_database.refuse_lone_logs(home, backup, entries)
+    entries = [entry for _, entry in saved]
     lone = {
         database_of(home.path / entry.path)
         for entry in logs_without_database.logs_without_database(home, entries)
     }
     named = {entry.path for entry in entries}
     items = []
-    ordered = sorted(entries, key=lambda entry: entry.path.endswith(("-wal", "-shm", "-journal")))
-    for entry in ordered:
+    ordered = sorted(saved, key=lambda one: one.entry.path.endswith(("-wal", "-shm", "-journal")))
+    for backup, entry in ordered:
         path = home.path / entry.path
         steps: list[Step] = []
         database = database_of(path)
@@ -140,13 +147,14 @@ def items_for(
     return items
 
 
-def restore_verifier(home: Home, backup: Backup) -> Verify:
-    """Make a function that verifies restored paths byte for byte against the backup."""
+def restore_verifier(home: Home, saved: Iterable[BackupEntry]) -> Verify:
+    """Make a function that verifies restored paths byte for byte against what was saved."""
+    entries = {entry.path: entry for entry in saved}
 
     def verify(records: Sequence[ItemRecord]) -> Sequence[str | None]:
         said: list[str | None] = []
         for record in records:
-            entry = backup.entry(record.subject)
+            entry = entries.get(record.subject)
             if entry is None:  # a machine action, which raises by itself if it cannot be reverted
                 said.append(None)
                 continue
@@ -190,8 +198,7 @@ def last_run(all_journals: Journals) -> Journal:
     """The newest run that changed something and was not undone yet."""
     known = {journal.id: journal for journal in all_journals.all()}
     for journal in reversed(known.values()):
-        ended = journal.state in (journals.DONE, journals.PARTLY)
-        if ended and journal.undoable and _in_force(journal, known):
+        if journal.in_place and _in_force(journal, known):
             return journal
     raise Trouble(
         text(
@@ -199,6 +206,12 @@ def last_run(all_journals: Journals) -> Journal:
             home=all_journals.home.path,
         )
     )
+
+
+def rest_of_command(all_journals: Journals, journal: Journal | None) -> Journal | None:
+    """The newest run that is still in place of the command that made a run; None if none is."""
+    runs = all_journals.of_command(journal) if journal else []
+    return next((one for one in reversed(runs) if one.in_place), None)
 
 
 def _in_force(journal: Journal, known: Mapping[str, Journal]) -> bool:
@@ -215,8 +228,90 @@ def _in_force(journal: Journal, known: Mapping[str, Journal]) -> bool:
     return done
 
 
-def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, list[Item]]:
-    """The backup and items that undo a run; raise Trouble if paths changed since, unless forced."""
+@dataclass(frozen=True)
+class UndoPlan:
+    """What undoes all runs of one command in a single run."""
+
+    home: Home
+    runs: Sequence[Journal]
+    """The runs that it undoes, oldest first."""
+    saved: Sequence[SavedPath]
+    items: Sequence[Item]
+    hermes: str | None
+    """The release of Hermes at that time."""
+    losses: Sequence[str]
+    """How many rows it removes that are newer, in sentences."""
+    was_running: bool | None
+    """Whether a gateway must run afterwards; None if it stays as it is."""
+
+    @property
+    def verify(self) -> Verify:
+        """Verifies that every path is as it was before the first run."""
+        return restore_verifier(self.home, [entry for _, entry in self.saved])
+
+
+def undo_plan(home: Home, journal: Journal, *, force: bool) -> UndoPlan:
+    """Plan the undo of the command that made a run, with all its other runs.
+
+    Everything is compared before anything is changed. Raise Trouble if a person changed paths
+    since, unless forced.
+    """
+    _refuse_undone(journal)
+    every = Journals(home).of_command(journal)
+    runs = [one for one in every if one.in_place]
+    joined = JoinedRuns(home, runs)
+    backups = {}
+    for run in runs:
+        paths.refuse_foreign_paths(home, run.outside_folders, f"The receipt of run {run.id}")
+        backups[run.id] = Vault(home, run.root(home)).load(run.id)
+    records = joined.journal().paths
+    databases = {database_of(home.path / record.path) for record in records}
+    known = {one: snapshot(one) for one in databases if is_database(one)}
+    works = changed_since.gateway_runs(home)
+    changed = changed_since.changed_paths(home, joined, records)
+    if not force:
+        gateway_wrote = works or changed_since.gateway_started(every)
+        changed_since.refuse_edits(home, joined, records, changed, gateway_wrote=gateway_wrote)
+    for run in runs:
+        if wrong := Vault(home, run.root(home)).verify(backups[run.id]):
+            raise Trouble(
+                text(
+                    "Backup {id} is damaged: {reason}. Nothing was changed.",
+                    id=run.id,
+                    reason=wrong[0],
+                )
+            )
+    must_run = was_running(every)
+    stays = works and must_run is not False
+    saved = [
+        one
+        for one in joined.saved_paths(backups)
+        if not (stays and is_process_file(one.entry.path))  # they are about the running process
+    ]
+    items = _items(home, saved, "undo", None if force else known)
+    for record in joined.actions():
+        act = machine.action_from_record(home, record)
+        if act is not None:
+            items.append(_acted(machine.RevertAction(act)))
+    losses = list(changed_since.lost_rows(home, joined, saved, changed))
+    hermes = backups[joined.newest.id].hermes
+    return UndoPlan(home, runs, saved, items, hermes, losses, must_run)
+
+
+def was_running(runs: Sequence[Journal]) -> bool | None:
+    """Whether a gateway ran before the runs of a command, if they changed that; else None.
+
+    A gateway that they stopped only for a moment and started again may have been stopped by a
+    person since, so it is not started.
+    """
+    controlled = [one for one in runs if one.was_running is not None]
+    if not controlled or not controlled[0].was_running:
+        return False if controlled else None
+    return True if controlled[-1].gateway == LEFT else None
+
+
+def _refuse_undone(journal: Journal) -> None:
+    """Raise Trouble if a run has nothing to undo."""
     if journal.state == journals.UNDONE:
         raise Trouble(
             text(
@@ -225,7 +320,7 @@ def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, lis
                 undo=journal.undone_by,
             )
         )
-    if journal.state not in (journals.DONE, journals.PARTLY) or not journal.undoable:
+    if not journal.in_place:
         raise Trouble(
             text(
                 "Run {id} changed nothing ({state}), so there is nothing to undo.",
@@ -233,58 +328,6 @@ def undo_plan(home: Home, journal: Journal, *, force: bool) -> tuple[Backup, lis
                 state=journal.state,
             )
         )
-    paths.refuse_foreign_paths(home, journal.outside_folders, f"The receipt of run {journal.id}")
-    vault = Vault(home, journal.root(home))
-    backup = vault.load(journal.id)
-    records = [record for record in journal.paths if not record.reverted]
-    databases = {database_of(home.path / record.path) for record in records}
-    known = {one: snapshot(one) for one in databases if is_database(one)}
-    if not force and (
-        reason := logs_without_database.reason_to_refuse_undo(home, journal, records)
-    ):
-        raise Trouble(reason)
-    changed = [
-        record.path
-        for record in records
-        if not paths.matches(
-            paths.read_state(home.path / record.path, content=record.after.sha256 is not None),
-            record.after,
-        )
-    ]
-    changed += [
-        record.path
-        for record in records
-        if record.path not in changed
-        and not paths.changes_only_mode(record)  # its content is not changed
-        and paths.was_used_since(home, journal, home.path / record.path)
-    ]
-    if changed and not force:
-        raise Trouble(
-            text(
-                "{changed} changed since run {id}, and an undo would lose that "
-                "change. Nothing was changed. To undo anyway: add --force. The current "
-                "version is backed up first.",
-                changed=", ".join(changed),
-                id=journal.id,
-            )
-        )
-    wrong = vault.verify(backup)
-    if wrong:
-        raise Trouble(
-            text(
-                "Backup {id} is damaged: {reason}. Nothing was changed.",
-                id=backup.id,
-                reason=wrong[0],
-            )
-        )
-    entries = [entry for record in records if (entry := backup.entry(record.path))]
-    items = items_for(home, backup, entries, "undo", None if force else known)
-    for record in journal.acts:
-        act = machine.action_from_record(home, record)
-        if act is not None and record.begun and not record.reverted:
-            back = machine.RevertAction(act)
-            items.append(_acted(back))
-    return backup, items
 
 
 def _acted(act: MachineAction) -> Item:

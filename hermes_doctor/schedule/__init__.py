@@ -1,4 +1,4 @@
 """Installs jobs in systemd, launchd or cron, among them the daily backup.
 
-`watch` and `cli` use it.
+`planning`, `steps`, `watch` and `cli` use it.
 """

@@ -6,21 +6,22 @@ state of the previous one.
 
 from __future__ import annotations
 
-import os
 import shlex
-import subprocess
 from collections.abc import Sequence
 
-from hermes_doctor.gateway.manager_commands import LIMIT, run_checked
 from hermes_doctor.message import text
-from hermes_doctor.model import CannotFix
+from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.schedule.durations import format_duration
-from hermes_doctor.schedule.job_names import config_environment
 from hermes_doctor.schedule.jobs import Job, JobStatus
+from hermes_doctor.supervisors.job_names import config_environment
+from hermes_doctor.system import crontab
 
 MIN_INTERVAL = 300.0
 """Shortest time between two rounds in seconds: each starts a new Python process."""
-_STEPS = (5, 6, 10, 12, 15, 20, 30, 60, 120, 180, 240, 360, 480, 720, 1440)
+MIN_HEALING = 60.0
+"""The same for a watch that heals: while a gateway is down, nobody gets an answer."""
+_NOTHING = "systemd, launchd and cron are all missing on this machine"
+_STEPS = (1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 60, 120, 180, 240, 360, 480, 720, 1440)
 """Minutes that divide an hour or a day, because cron counts from the start of each."""
 
 
@@ -50,26 +51,32 @@ class Cron:
 
     def install(self, job: Job) -> bool:
         lines = _lines()
+        if lines is None:
+            raise CannotFix(
+                text(
+                    "{reason}, so it cannot be installed. Start it from your own scheduler.",
+                    reason=_NOTHING,
+                )
+            )
         wanted = [*(line for line in lines if not _ours(line, job)), self.text(job)]
         if wanted == lines:
             return False
-        _write(wanted)
+        crontab.write_lines(wanted)
         return True
 
     def remove(self, job: Job) -> bool:
-        lines = _lines()
+        lines = _lines() or []
         kept = [line for line in lines if not _ours(line, job)]
         if kept == lines:
             return False
-        if kept:
-            _write(kept)
-        else:
-            run_checked(["crontab", "-r"])
+        crontab.write_lines(kept)
         return True
 
     def status(self, job: Job) -> JobStatus:
-        there = any(_ours(line, job) for line in _lines())
+        lines = _lines()
+        there = any(_ours(line, job) for line in lines or ())
         what = "scheduled in the crontab" if there else "not in the crontab"
+        what = _NOTHING if lines is None else what
         return JobStatus(there, there, what=what)
 
     def hints(self, job: Job) -> Sequence[str]:
@@ -78,9 +85,10 @@ class Cron:
             f"Cron runs a check every {every} and mails what changed: crontab -l | grep {job.name}"
         ]
         if job.interval != _minutes(job) * 60:
+            least = format_duration(shortest(heal=job.heal))
             found.append(
                 f"Cron cannot run every {format_duration(job.interval)}, so it runs every {every}: "
-                f"at least {format_duration(MIN_INTERVAL)}, and a part of an hour or a day."
+                f"at least {least}, and a part of an hour or a day."
             )
         return found
 
@@ -93,63 +101,45 @@ def _without_interval(command: Sequence[str]) -> list[str]:
     return [*command[:at], *command[at + 2 :]]
 
 
+def shortest(*, heal: bool) -> float:
+    """Shortest time between two rounds in seconds."""
+    return MIN_HEALING if heal else MIN_INTERVAL
+
+
 def _minutes(job: Job) -> int:
     """The allowed step that is nearest to the interval."""
-    wanted = max(job.interval, MIN_INTERVAL) / 60
+    wanted = max(job.interval, shortest(heal=job.heal)) / 60
     return min(_STEPS, key=lambda step: (abs(step - wanted), step))
 
 
 def _schedule(minutes: int) -> str:
+    if minutes == 1:
+        return "* * * * *"
     if minutes < 60:
         return f"*/{minutes} * * * *"
     hours = minutes // 60
     return f"0 {'*' if hours == 1 else 0 if hours == 24 else f'*/{hours}'} * * *"
 
 
-def line_of(job: Job) -> str | None:
-    """The crontab line of a job, if there is one."""
-    return next((line for line in _lines() if _ours(line, job)), None)
+def lines_of(job: Job) -> list[str]:
+    """The crontab lines of a job: one, if it is installed."""
+    return [line for line in _lines() or () if _ours(line, job)]
+
+
+def remove_line(line: str) -> None:
+    """Remove a line from the crontab of this user."""
+    crontab.write_lines([one for one in _lines() or () if one != line])
 
 
 def _ours(line: str, job: Job) -> bool:
     return line.rstrip("\n").endswith(f"# {job.name}")
 
 
-def _lines() -> list[str]:
-    """Read the crontab; a missing one counts as empty."""
-    done = _crontab(["-l"])
-    if done.returncode and b"no crontab" not in done.stderr.lower():
-        raise CannotFix("Could not read the crontab. Run `crontab -l` to see why.")
-    text = done.stdout.decode("utf-8", "surrogateescape") if not done.returncode else ""
-    lines = text.split("\n")  # not splitlines(): a comment may contain other line separators
-    return [line + "\n" for line in (lines if lines[-1] else lines[:-1])]
-
-
-def _write(lines: list[str]) -> None:
-    done = _crontab(["-"], "".join(lines).encode("utf-8", "surrogateescape"))
-    if done.returncode:
-        raise CannotFix(
-            text(
-                "crontab rejected the new lines (exit code {code}). Run `crontab -e` to see why.",
-                code=done.returncode,
-            )
-        )
-
-
-def _crontab(words: list[str], data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+def _lines() -> list[str] | None:
+    """Read the crontab of this user; None where cron is not installed."""
     try:
-        return subprocess.run(
-            ["crontab", *words],
-            input=data,
-            env={**os.environ, "LC_ALL": "C"},
-            capture_output=True,
-            timeout=LIMIT,
-            check=False,
-        )
-    except FileNotFoundError:
-        raise CannotFix(
-            "systemd, launchd and cron are all missing on this machine, so it cannot be installed. "
-            "Start it from your own scheduler."
-        ) from None
-    except (OSError, subprocess.TimeoutExpired):
-        raise CannotFix("crontab does not answer. Try again later.") from None
+        return crontab.read_lines()
+    except crontab.NoCrontab:
+        return None
+    except CouldNotLook as why:
+        raise CannotFix(str(why)) from None

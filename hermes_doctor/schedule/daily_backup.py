@@ -15,8 +15,8 @@ from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.schedule import crontab, launchd, systemd
 from hermes_doctor.schedule.choose import Kinds, choose
-from hermes_doctor.schedule.job_names import identity, state_folder
 from hermes_doctor.schedule.jobs import Job, JobManager
+from hermes_doctor.supervisors.job_names import identity, state_folder
 from hermes_doctor.system import disk
 
 PREFIX = "hermes-doctor-backup"
@@ -171,7 +171,7 @@ class DailyCrontabLine(crontab.Cron):
 
     def installed(self, job: Job) -> list[str]:
         """The installed command as a list of words."""
-        line = crontab.line_of(job) or ""
+        line = next(iter(crontab.lines_of(job)), "")
         return shlex.split(line.replace(r"\%", "%"), comments=True)
 
     def text(self, job: Job) -> str:
@@ -230,7 +230,7 @@ def prepare(
 ) -> tuple[JobManager, Daily]:
     """Choose the manager and build the job from the options."""
     from hermes_doctor.gateway.manager_commands import owner_of
-    from hermes_doctor.planning.install_service import refuse_temporary_home
+    from hermes_doctor.schedule.temporary_home import refuse_temporary_home
     from hermes_doctor.system.accounts import refuse_untrusted
     from hermes_doctor.system.own_environment import refuse_cached
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.schedule.job_names import PREFIX, identity
+from hermes_doctor.supervisors.job_names import PREFIX, identity
 
 
 @dataclass(frozen=True)

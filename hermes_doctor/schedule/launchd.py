@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hermes_doctor.gateway.manager_commands import run_checked, run_command
-from hermes_doctor.schedule.job_names import config_environment
 from hermes_doctor.schedule.jobs import Job, JobStatus
+from hermes_doctor.supervisors.job_names import config_environment
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import user_home
 

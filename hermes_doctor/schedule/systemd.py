@@ -14,8 +14,8 @@ from pathlib import Path
 from hermes_doctor.gateway.systemd import SystemdManager as Systemctl
 from hermes_doctor.model import CannotFix
 from hermes_doctor.preferences import places
-from hermes_doctor.schedule.job_names import SERVICE_VARIABLE, config_environment
 from hermes_doctor.schedule.jobs import Job, JobStatus
+from hermes_doctor.supervisors.job_names import SERVICE_VARIABLE, config_environment
 from hermes_doctor.system import disk
 from hermes_doctor.system.accounts import account
 from hermes_doctor.system.files import user_home

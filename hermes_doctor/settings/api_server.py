@@ -38,7 +38,7 @@ def find(found: Resolved) -> ApiServer | None:
     if world.getenv("API_SERVER_HOST") and _by_variables(world):
         said = world.getenv("API_SERVER_HOST")
     host, source = (str(said), said.source) if said else (_HOST, BUILT_IN)
-    key = world.getenv("API_SERVER_KEY") or _written(world, "key")
+    key = secret_key(world)
     local = is_local(host)
     needed = _needed(world, local=local)
     fault = _fault(world, key, needed=needed, local=local)
@@ -51,6 +51,11 @@ def find(found: Resolved) -> ApiServer | None:
         place=key.source.place if key else None,
         host_place=_place(source),
     )
+
+
+def secret_key(world: SettingInputs) -> Text:
+    """Return the key that a client must send; a secret. Empty if none is set."""
+    return world.getenv("API_SERVER_KEY") or _written(world, "key")
 
 
 def _by_variables(world: SettingInputs) -> bool:

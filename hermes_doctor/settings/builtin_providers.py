@@ -268,7 +268,7 @@ def without_pool(
     if facts["kind"] in _OAUTH or facts["kind"] == "external_process":
         if requested == "auto" and facts["kind"] != "external_process" and name != "minimax-oauth":
             return None
-        raise Unresolved("login", f"{name} needs a login, and there is none in auth.json")
+        raise Unresolved("login", f"{name} needs a login, and auth.json has none")
     if name == "anthropic":
         return cloud_providers.anthropic(inputs, model)
     if name == "bedrock":

@@ -97,10 +97,10 @@ def _built(data: bytes) -> tuple[Any, ParseError | None, yaml.Node | None]:
     except yaml.YAMLError as error:
         position = _position(error)
         at = text.count("\n", 0, position) + 1 if position else None
-        return None, ParseError("holds a character that YAML does not allow", at), None
+        return None, ParseError("contains a character that YAML does not allow", at), None
     except Exception as error:  # noqa: BLE001 (PyYAML raises nearly anything)
         kind = type(error).__name__
-        return None, ParseError(f"holds a value that YAML cannot build ({kind})"), None
+        return None, ParseError(f"contains a value that YAML cannot build ({kind})"), None
     changed = "<<" in text or text.startswith("\ufeff")  # merges are expanded in the nodes
     return values, None, None if changed else root
 

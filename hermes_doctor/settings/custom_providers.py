@@ -46,7 +46,7 @@ class Malformed(Exception):
 def require_text(value: Any, what: str) -> Text:
     """Return a stripped text; raise Malformed for anything that Hermes would fail on."""
     if value and not isinstance(value, str):
-        raise Malformed(f"{what} is a {type(value).__name__}, not text")
+        raise Malformed(f"{what} must be text, not {type(value).__name__}")
     return stripped_text(value)
 
 

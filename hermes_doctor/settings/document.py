@@ -84,7 +84,7 @@ class Document:
             self.fault = ParseError("refers to itself")
         except Exception as error:  # noqa: BLE001 (PyYAML raises nearly anything)
             self.fault = ParseError(
-                f"holds a value that YAML cannot build ({type(error).__name__})"
+                f"contains a value that YAML cannot build ({type(error).__name__})"
             )
 
     def _composed(self) -> yaml.Node | None:

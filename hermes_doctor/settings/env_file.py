@@ -58,14 +58,21 @@ class EnvFile(NamedTuple):
             return None
 
     @property
-    def first_name(self) -> str | None:
-        """The name of the first variable according to python-dotenv, if it is an ordinary one."""
+    def lost_name(self) -> str | None:
+        """The variable that is lost because of the byte order mark; None if none is lost.
+
+        Empty if the name is not an ordinary one, which may be a secret.
+        """
         from hermes_doctor.redaction import looks_like_secret
 
-        pairs = _parsed((self.text or "")[:65536])
-        name, value = next(iter(pairs.items()), ("", None))
-        plain = value is not None and not value.startswith("=") and _NAME.fullmatch(name)
-        return name if plain and not looks_like_secret(name) else None
+        sign = "\ufffd"  # not the mark itself, which python-dotenv removes since 1.2.4
+        start = (self.text or "")[:65536]
+        kept = _parsed(sign + start)
+        for name, value in _parsed(start).items():
+            if name not in kept and value is not None:
+                plain = _NAME.fullmatch(name) and not value.startswith("=")
+                return name if plain and not looks_like_secret(name) else ""
+        return None
 
     def values(self) -> dict[str, str]:
         """Return the variables as python-dotenv reads them. Contains secrets: show only names."""

@@ -175,7 +175,7 @@ def _endpoint(text: str, port: int = 443) -> Endpoint | None:
     host, _, number = place.rpartition(":") if not place.endswith("]") else (place, "", "")
     if not host:
         host, number = place, ""
-    chosen = number if number.isdigit() else str(_SCHEMES.get(scheme.lower(), port))
+    chosen = number if number.isdecimal() else str(_SCHEMES.get(scheme.lower(), port))
     valid = host and 0 < int(chosen[:6]) < 65536
     return Endpoint(host.strip("[]").lower(), int(chosen)) if valid else None
 
@@ -200,5 +200,5 @@ def _port(
 ) -> int | None:
     said = [settings.value(variable) for variable in listens["port_variables"]]
     said += [str(block[key]) for key in listens["port_keys"] for block in blocks if key in block]
-    chosen = next((word for word in said if word.isdigit()), str(listens["port"]))
-    return int(chosen) if 0 < int(chosen) < 65536 else None
+    chosen = next((word for word in said if word.isdecimal()), str(listens["port"]))
+    return int(chosen) if 0 < int(chosen[:6]) < 65536 else None

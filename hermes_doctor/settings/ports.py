@@ -46,7 +46,7 @@ def listening_ports(world: SettingInputs) -> Iterator[ListeningPort]:
             continue
         variables, keys = listens["port_variables"], listens["port_keys"]
         found = block.value(keys[0] if keys else "", *variables)
-        valid = found.isdigit() and 0 < int(found) < 65536
+        valid = found.isdecimal() and 0 < int(found[:6]) < 65536
         yield ListeningPort(
             platform=name,
             label=facts["label"],

@@ -73,6 +73,29 @@ def provider_entry(world: SettingInputs, name: str) -> ProviderEntry | None:
     )
 
 
+def entry_with_address(world: SettingInputs, address: str | None) -> ProviderEntry | None:
+    """Return the entry that has this address and can be selected by its name; the first of them."""
+    wanted = _comparable(address)
+    return next((one for one in selectable_entries(world) if _address(one) == wanted), None)
+
+
+def selectable_entries(world: SettingInputs) -> list[ProviderEntry]:
+    """Return the entries with an address that `provider: NAME` selects."""
+    return [
+        one
+        for one in provider_entries(world)
+        if _address(one) and not world.release.provider(custom_providers.slug(one.name))
+    ]
+
+
+def _address(entry: ProviderEntry) -> str:
+    return _comparable(next((entry.block[key] for key in URLS if entry.block.get(key)), None))
+
+
+def _comparable(address: Any) -> str:
+    return address.strip().rstrip("/").lower() if isinstance(address, str) else ""
+
+
 def to_plain_types(value: Any) -> Any:
     """Return a value of config.yaml as plain types, to be written again."""
     if isinstance(value, dict):

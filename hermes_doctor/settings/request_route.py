@@ -105,7 +105,9 @@ class _Resolver:
         if self.requested == "azure-foundry":
             return cloud_providers.azure(self.inputs, self.model, self.base_url, self.key)
         if self.requested in _VERTEX and self.release.since(0, 18):
-            raise Unresolved("login", "Vertex AI needs a Google login, which is not looked at")
+            raise Unresolved(
+                "login", "Vertex AI needs a Google login, which hermes-doctor does not check"
+            )
         return self._custom() or self._anonymous() or self._builtin()
 
     def _is_enabled(self) -> None:

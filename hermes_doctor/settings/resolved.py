@@ -35,6 +35,13 @@ class Route(NamedTuple):
     key: Key | None
     trouble: RouteProblem | None = None
 
+    @property
+    def operators_name(self) -> str:
+        """The operator's name for the provider, for one that Hermes only calls `custom`."""
+        own = self.provider is not None and self.provider.value == "custom"
+        asked = (self.requested.value or "").removeprefix("custom:")
+        return asked if own and asked != "auto" else ""
+
 
 class SideTask(NamedTuple):
     """The settings of a side task; only `auto` means that it follows the main model."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hermes_doctor import redaction
+from hermes_doctor import setting_lines
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.message import listed, text as say
 from hermes_doctor.settings import config_file
@@ -90,7 +90,7 @@ def _mistake(data: bytes, fault: ParseError) -> YamlMistake | None:
 
 def _shown(data: bytes, line: int) -> str:
     texts = data.decode("utf-8", "replace").splitlines()[:line]
-    return redaction.redact_lines(texts)[-1].strip() if len(texts) == line else ""
+    return setting_lines.redact_lines(texts)[-1].strip() if len(texts) == line else ""
 
 
 def _encoding(data: bytes, fault: ParseError) -> YamlMistake:
@@ -169,7 +169,7 @@ _RULES = (
     ),
     _Rule(
         "A line is indented with blanks that only look like spaces, as copied from a web page.",
-        "replace the odd blanks by spaces",
+        "replace these characters by spaces",
         _first(lambda line: any(one in BLANKS for one in _margin(line))),
         (plain_spaces,),
     ),

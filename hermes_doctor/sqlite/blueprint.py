@@ -37,6 +37,8 @@ class TableBlueprint(NamedTuple):
     """Hermes creates it only when it is first needed, so a missing one is not a finding."""
     if_unkeyed: str = "harmless"
     """What the release does when the table has lost its primary key."""
+    late: tuple[str, ...] = ()
+    """The columns that Hermes adds only when they are first needed; likewise not a finding."""
 
     def column(self, name: str) -> Column | None:
         """Return the column with this name."""

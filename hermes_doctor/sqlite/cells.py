@@ -110,7 +110,7 @@ def kinds_of(payload: bytes) -> tuple[list[int], int]:
     """The serial types of a record, and the offset at which its values start."""
     length, at = varint(payload, 0)
     if not at <= length <= len(payload):
-        raise ValueError("the head of the record is longer than the record")
+        raise ValueError("the header of the record is longer than the record")
     raw = payload[at:length]
     if raw.isascii():
         kinds = list(raw)
@@ -123,7 +123,7 @@ def kinds_of(payload: bytes) -> tuple[list[int], int]:
             else:
                 value = value << 7 | byte & 0x7F
         if value or max(kinds, default=0) > 2 * ROW_LIMIT + 13:
-            raise ValueError("the head of the record does not end where it says")
+            raise ValueError("the header of the record does not end where it says")
     if 10 in kinds or 11 in kinds:
         raise ValueError("a serial type that is never written")
     return kinds, length
@@ -159,7 +159,7 @@ def values_of(
                 values.append(int.from_bytes(payload[offset:stop], "big", signed=True))
             offset = stop
     if whole and offset != end:
-        raise ValueError("the record is not as long as its head says")
+        raise ValueError("the record is not as long as its header says")
     return values
 
 

@@ -10,6 +10,13 @@ if TYPE_CHECKING:
 
 _OWN = r"(?:^|[(,\n])\s*{name}\s[^,]*?\b(?:REFERENCES|UNIQUE|CHECK|COLLATE|GENERATED)\b"
 _SHARED = r"\b(?:KEY|UNIQUE)\s*\([^)]*\b{name}\b"
+FORMER_NAMES = {
+    ("tasks", "consecutive_failures"): ("spawn_failures", "coalesce(spawn_failures, 0)"),
+    ("tasks", "last_failure_error"): ("last_spawn_error", "last_spawn_error"),
+}
+"""Columns that had another name before 0.13: that name, and the SQL of the value to copy from it.
+
+Every release copies it when it adds the column itself, and never later."""
 
 
 def has_constraints(table: TableBlueprint, column: Column) -> bool:

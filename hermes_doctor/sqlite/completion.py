@@ -13,6 +13,7 @@ from hermes_doctor.sqlite import fulltext
 from hermes_doctor.sqlite.blueprint import Blueprint, Column, TableBlueprint
 from hermes_doctor.sqlite.changed_parts import ChangedPart
 from hermes_doctor.sqlite.column_rules import (
+    FORMER_NAMES,
     can_append,
     column_definition,
     quote_name,
@@ -101,8 +102,8 @@ class _Completion:
                 yield MissingPart(one.kind, one.table, one.name, "unknown")
 
     def _index(self, name: str, sql: str) -> None:
-        """Create an index. Skip it if duplicate values prevent it, or if it needs a column that
-        Hermes will add itself: Hermes then creates the index too."""
+        """Create an index. Skip it if duplicate values prevent it, or if it needs a key column that
+        only Hermes can add: Hermes then creates the index too."""
         try:
             self.db.execute(sql)
         except (sqlite3.IntegrityError, sqlite3.OperationalError) as error:
@@ -113,8 +114,8 @@ class _Completion:
     def _full_text(self, virtual: str, missing: Sequence[MissingPart], touched: set[str]) -> None:
         """Create a full-text table or its triggers, and index the rows that they missed.
 
-        The full-text table may have the only copy of the text of a lost column, so it is left
-        unchanged in that case.
+        The full-text table may have the only copy of the text of a lost column. In that case the
+        rows that it has stay as they are.
         """
         wanted = {one.name for one in missing if one.kind != "column"}
         triggers = [name for name in triggers_feeding(self.plan, virtual) if not self._has(name)]
@@ -127,14 +128,16 @@ class _Completion:
             if not sources & self.renumbered:
                 return
         if not all(self._can_run(name) for name in triggers):
-            return  # Hermes has yet to add a column that the triggers need
+            return  # they need a key column that only Hermes can add
         for name in triggers:
             self.db.execute(self.plan.triggers[name])
         told = set().union(*(words_of(self.plan.triggers[name]) for name in triggers))
         lost = any(one.kind == "column" and one.name in told for one in missing)
         if self._search(virtual).external:
             self.db.execute(f"INSERT INTO {virtual}({virtual}) VALUES ('rebuild')")
-        elif not lost:
+        elif lost:
+            self._index_new_rows(virtual)
+        else:
             self._index_anew(virtual)
 
     def _can_run(self, trigger: str) -> bool:
@@ -156,11 +159,22 @@ class _Completion:
             self.messages.append(f"The table {table.name} was rebuilt as declared, with its rows.")
         elif all(can_append(table, column) for column in lost):
             for column in lost:
-                self.db.execute(
-                    f"ALTER TABLE {quote_name(table.name)} ADD COLUMN {column_definition(column)}"
-                )
+                self._append(table, column)
         else:
             self._rebuild(table, lost)
+
+    def _append(self, table: TableBlueprint, column: Column) -> None:
+        """Add a column at the end; existing rows get its default, or what its former name has."""
+        name = quote_name(table.name)
+        former = self._former_value(table, column)
+        self.db.execute(f"ALTER TABLE {name} ADD COLUMN {column_definition(column)}")
+        if former:
+            self.db.execute(f"UPDATE {name} SET {quote_name(column.name)} = {former}")
+
+    def _former_value(self, table: TableBlueprint, column: Column) -> str | None:
+        """The SQL of the value that a column has under its former name, if the table has that."""
+        former, value = FORMER_NAMES.get((table.name, column.name), ("", ""))
+        return value if former and former in self._columns(table.name) else None
 
     def _rebuild(self, table: TableBlueprint, lost: list[Column]) -> None:
         """Create the table again as declared and move all rows, indexes and triggers to it.
@@ -172,7 +186,12 @@ class _Completion:
         there = self._columns(table.name)
         strange = [column for name, column in there.items() if not table.column(name)]
         values = {name: self._filled(table, column) for name, column in there.items()}
-        values |= {column.name: value_for_old_rows(table, column) or "" for column in lost}
+        values |= {
+            column.name: self._former_value(table, column)
+            or value_for_old_rows(table, column)
+            or ""
+            for column in lost
+        }
         if not all(values.values()) or any(column.key for column in strange):
             raise CannotFix(
                 text("{table} lacks a column without a default value", table=table.name)
@@ -188,7 +207,7 @@ class _Completion:
         for column in strange:
             db.execute(f"ALTER TABLE {quote_name(fresh)} ADD COLUMN {column_definition(column)}")
         for column in table.columns:
-            if column.name not in values:  # Hermes adds and fills it itself
+            if column.name not in values:  # only Hermes can add it
                 db.execute(f"ALTER TABLE {quote_name(fresh)} DROP COLUMN {quote_name(column.name)}")
         db.execute(
             f"INSERT INTO {quote_name(fresh)} ({', '.join(map(quote_name, values))})"
@@ -232,6 +251,14 @@ class _Completion:
             return None
         row = self.db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
         return row[0] if row and isinstance(row[0], int) else None
+
+    def _index_new_rows(self, virtual: str) -> None:
+        """Index the rows that a full-text table lacks; keep the text that it has of the others."""
+        index = self._search(virtual)
+        rows = f"SELECT rowid FROM {quote_name(index.table)}"
+        self.db.execute(f"DELETE FROM {virtual} WHERE rowid NOT IN ({rows})")
+        lacking = f"WHERE new.rowid NOT IN (SELECT rowid FROM {virtual})"
+        self.db.execute(fulltext.indexing_sql(index, "main", lacking))
 
     def _index_anew(self, virtual: str) -> None:
         """Fill a full-text table from the rows, with the statement of its insert trigger."""

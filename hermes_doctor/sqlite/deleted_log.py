@@ -182,6 +182,53 @@ def compare(first: Path, second: Path) -> DatabaseComparison:
     return DatabaseComparison(*json.loads(run_as_owner(first, lambda here: _compare(here, second))))
 
 
+class HistoryComparison(NamedTuple):
+    """How a database compares with the one that was lost."""
+
+    common: int
+    """How many of its messages, or of its tasks, the lost one has, too."""
+    lost: int
+    """How many the lost one has."""
+    current: int
+
+    @property
+    def started_over(self) -> bool:
+        """Whether the current one was created empty after the other was lost."""
+        return not self.common and (self.current < self.lost or not self.current)
+
+
+def compare_histories(lost: Path, current: Path) -> HistoryComparison:
+    """Compare the messages, or the tasks, of two databases that are not in use."""
+    return HistoryComparison(
+        *json.loads(run_as_owner(lost, lambda here: _compare_histories(here, current)))
+    )
+
+
+_KEYS = {"messages": "session_id, role, timestamp", "tasks": "id"}
+"""What identifies a row of these tables, also if it got another number."""
+
+
+def _compare_histories(lost: Path, current: Path) -> str:
+    counts = [0, 0, 0]
+    with contextlib.closing(sqlite3.connect(address(lost, "&immutable=1"), uri=True)) as db:
+        db.execute("ATTACH ? AS other", (address(current, "&immutable=1"),))
+        for table, columns in _KEYS.items():
+            with contextlib.suppress(sqlite3.OperationalError):  # one of them lacks the table
+                counts[1] += db.execute(f"SELECT count(*) FROM main.{table}").fetchone()[0]
+                counts[2] += db.execute(f"SELECT count(*) FROM other.{table}").fetchone()[0]
+                both = (
+                    f"SELECT {columns} FROM other.{table} "
+                    f"INTERSECT SELECT {columns} FROM main.{table}"
+                )
+                counts[0] += db.execute(f"SELECT count(*) FROM ({both})").fetchone()[0]
+    return json.dumps(counts)
+
+
+def verdict(path: Path) -> str:
+    """SQLite's verdict on a database that is not in use."""
+    return run_as_owner(path, _verdict)
+
+
 def _compare(first: Path, second: Path) -> str:
     verdicts = [_verdict(path) for path in (first, second)]
     missing: dict[str, int] = {}

@@ -326,7 +326,7 @@ class Examination:
                     read_image(self.open_files, max_bytes=2 * condition.SMALL_BYTES_DEEP, log=log)
                 )
             return [
-                FulltextFlaw(name, "it does not agree with itself", "search")
+                FulltextFlaw(name, "it contradicts itself", "search")
                 for name in tables
                 if not passes_own_check(picture, name)
                 and not differs_by_release(picture, self.found.catalog, name)

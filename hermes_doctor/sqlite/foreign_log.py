@@ -105,7 +105,8 @@ class ForeignLogTest:
             pages = self.found.log.db_pages
             missing = missing_pages(self.pages, there, pages)
             return (
-                f"it is of a database of {pages:,} pages; {missing:,} of them are in neither file"
+                f"it belongs to a database of {pages:,} pages; {missing:,} of them are in neither "
+                f"file"
             )
         descent = log_ancestry.of_log(self.found.header, self.log, self.found.log)
         if descent.level == log_ancestry.IMPOSSIBLE:

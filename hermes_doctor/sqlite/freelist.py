@@ -24,7 +24,7 @@ def read(pages: DatabasePages) -> Freelist:
     head = pages.read(1)
     trunk, count = struct.unpack_from(">II", head, 32)
     if bool(trunk) != bool(count):
-        return Freelist(count, "its head and its length do not agree")
+        return Freelist(count, "its header and its length do not agree")
     if count >= pages.count:
         return Freelist(count, f"it claims {count} free pages of {pages.count}")
     seen: set[int] = set()
@@ -46,5 +46,5 @@ def read(pages: DatabasePages) -> Freelist:
         counted += 1 + leaves
         trunk = following
     if counted > count or (not trunk and counted != count):
-        return Freelist(count, f"it holds {counted} pages and claims {count}")
+        return Freelist(count, f"it contains {counted} pages but claims {count}")
     return Freelist(count)

@@ -121,7 +121,7 @@ def compare_with_source(
     if rebuild:
         early = one.count(f"SELECT count(*) FROM {one.sizes} WHERE {_gap(rebuild)}")
         if early:
-            what = f"it already holds {early} rows that Hermes would index a second time"
+            what = f"it already contains {early} rows that Hermes would index a second time"
             return FulltextFlaw(table, what, "later")
     unknown = one.unknown(f"{quote_name(source.key)} <= {rebuild.progress}" if rebuild else "1")
     stray = one.stray()
@@ -135,7 +135,7 @@ def compare_with_source(
         )
     if stray:
         return FulltextFlaw(
-            table, f"it holds {stray} rows that {source.name} no longer has", "some"
+            table, f"it contains {stray} rows that {source.name} no longer has", "some"
         )
     return None
 

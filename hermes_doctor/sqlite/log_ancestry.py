@@ -48,11 +48,11 @@ def of_journal(main: int, header: Header, journal: int, undo: Undo, log: WriteAh
     """Whether a journal can be that of the file's last transaction."""
     now = _First.of(header.head)
     if undo.shared:
-        return Ancestry(UNKNOWN, "it is of a transaction over several databases")
+        return Ancestry(UNKNOWN, "it belongs to a transaction over several databases")
     if header.page_size and undo.page_size != header.page_size:
-        return Ancestry(IMPOSSIBLE, "it is of a database with pages of another size")
+        return Ancestry(IMPOSSIBLE, "it belongs to a database with pages of another size")
     if now is None:
-        return Ancestry(UNKNOWN, "the first page of the database does not tell")
+        return Ancestry(UNKNOWN, "the first page of the database does not show it")
     if now.keeps_log and (log.committed or undo.places.keys() - {1}):
         what = "the database keeps a write-ahead log, which never leaves such a journal"
         return Ancestry(IMPOSSIBLE, what)
@@ -60,16 +60,16 @@ def of_journal(main: int, header: Header, journal: int, undo: Undo, log: WriteAh
         return _counted(now, _First.of(undo.page(journal, 1)), undo)
     begun = now.changes <= 1 if not undo.pages else now.pages == undo.pages
     if not begun:
-        what = f"it is of a database of {undo.pages} pages, which this one was not"
+        what = f"it belongs to a database of {undo.pages} pages, and this one had another number"
         return Ancestry(IMPOSSIBLE, what)
     if undo.pages * undo.page_size == header.snapshot.size and _equal(main, journal, undo):
-        return Ancestry(PROVEN, "nothing that it holds is different in the database")
+        return Ancestry(PROVEN, "all its pages are the same in the database")
     return Ancestry(LIKELY, f"it began with the {undo.pages} pages that the database had")
 
 
 def _counted(now: _First, then: _First | None, undo: Undo) -> Ancestry:
     if then is None or then.pages != undo.pages:
-        return Ancestry(UNKNOWN, "the first page in it does not agree with its head")
+        return Ancestry(UNKNOWN, "the first page in it contradicts its header")
     since = (now.changes - then.changes) & 0xFFFFFFFF
     if since <= 1 and now.schema < then.schema:
         what = f"it began at schema {then.schema:,}, and the database is at {now.schema:,}"
@@ -97,19 +97,19 @@ def of_log(header: Header, log_fd: int, log: WriteAheadLog) -> Ancestry:
     """
     now = _First.of(header.head)
     if log.page_size and header.page_size and log.page_size != header.page_size:
-        return Ancestry(IMPOSSIBLE, "it is of a database with pages of another size")
+        return Ancestry(IMPOSSIBLE, "it belongs to a database with pages of another size")
     if now is None or not log.committed:
-        return Ancestry(UNKNOWN, "the first page of the database does not tell")
+        return Ancestry(UNKNOWN, "the first page of the database does not show it")
     if 1 not in log.pages:
         if now.pages == log.db_pages:
             return Ancestry(LIKELY, f"it leaves the database at its {now.pages} pages")
-        what = f"it is of a database of {log.db_pages} pages, and this one has {now.pages}"
+        what = f"it belongs to a database of {log.db_pages} pages, and this one has {now.pages}"
         return Ancestry(IMPOSSIBLE, what)
     first, last = (_First.of(_page(log_fd, log, at)) for at in (_begin(log_fd, log), log.pages[1]))
     if first is None or last is None:
-        return Ancestry(UNKNOWN, "the first page in it does not agree with itself")
+        return Ancestry(UNKNOWN, "the first page in it contradicts itself")
     if first.changes - 1 <= now.changes <= last.changes:
-        return Ancestry(PROVEN, f"it goes on from change {now.changes:,} of the database")
+        return Ancestry(PROVEN, f"it continues from change {now.changes:,} of the database")
     span = f"changes {first.changes:,} to {last.changes:,}"
     return Ancestry(IMPOSSIBLE, f"it holds {span}, and the database is at {now.changes:,}")
 

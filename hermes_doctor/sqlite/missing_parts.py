@@ -6,11 +6,19 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.lazy import NamedTuple, pattern
+from hermes_doctor.sqlite.fulltext_options import options
 
 if TYPE_CHECKING:
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.schema import Schema
+
+
+_UNIQUE = pattern(
+    r"CREATE\s+UNIQUE\s+INDEX\s.*?\bON\s+(?P<table>\w+)\s*\((?P<columns>[\w\s,]+)\)"
+    r"(?:\s*WHERE\s+(?P<where>.+))?",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 class MissingPart(NamedTuple):
@@ -58,7 +66,7 @@ def _columns(found: Schema, plan: Blueprint) -> Iterator[MissingPart]:
             continue  # missing, or identical to the letter
         there = {column.lower() for column in found.tables.get(name, {})}  # SQLite ignores case
         for column in table.columns:
-            if column.name.lower() not in there:
+            if column.name.lower() not in there and column.name not in table.late:
                 yield MissingPart("column", name, column.name, column.if_missing)
 
 
@@ -80,9 +88,36 @@ def _owned(found: Schema, plan: Blueprint, columns: list[MissingPart]) -> Iterat
                 yield MissingPart(kind, table, name, plan.if_missing[name])
 
 
+def duplicates_query(index: str) -> str | None:
+    """The query for values that occur twice, which prevents this index; None if it is not unique.
+
+    Like the index, it ignores rows in which a column is NULL.
+    """
+    found = _UNIQUE.search(index)
+    if found is None:
+        return None
+    columns = [column.strip() for column in found["columns"].split(",")]
+    conditions = [f"{column} IS NOT NULL" for column in columns]
+    conditions += [f"({found['where']})"] if found["where"] else []
+    return (
+        f"SELECT 1 FROM {found['table']} WHERE {' AND '.join(conditions)}"
+        f" GROUP BY {', '.join(columns)} HAVING count(*) > 1 LIMIT 1"
+    )
+
+
 def words_of(sql: str) -> frozenset[str]:
     """All words of a statement, among them the names that it uses."""
     return frozenset(re.findall(r"\w+", sql))
+
+
+def search_copies(plan: Blueprint, table: str) -> list[str]:
+    """The full-text tables that keep a copy of the text of this table's rows."""
+    fed = [name for name in plan.triggers if plan.table_of[name] == table]
+    return [
+        virtual
+        for virtual, sql in plan.virtual.items()
+        if {*triggers_feeding(plan, virtual)} & {*fed} and "content" not in options(sql)
+    ]
 
 
 def triggers_feeding(plan: Blueprint, virtual: str) -> list[str]:

@@ -19,7 +19,7 @@ def wrong_encoding(found: Condition) -> FirstPageFault | None:
         return None
     if not any(entry.kind in ("table", "index") for entry in found.catalog.entries):
         return None
-    return FirstPageFault("fields", "its head has a wrong encoding", {"encoding": 1})
+    return FirstPageFault("fields", "its header has a wrong encoding", {"encoding": 1})
 
 
 def wrong_count(
@@ -31,7 +31,7 @@ def wrong_count(
         return None
     if not any(found.header.page_count < page <= there for page in damage.pages):
         return None
-    what = f"its head claims {found.header.page_count} pages, and there are {there}"
+    what = f"its header claims {found.header.page_count} pages, and there are {there}"
     return FirstPageFault("fields", what, {"page_count": there})
 
 

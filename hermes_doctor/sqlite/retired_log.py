@@ -59,7 +59,7 @@ def compare(
         os.close(fd)
     if ancestry.level == log_ancestry.IMPOSSIBLE:
         raise CouldNotLook(
-            text("the log does not belong to the copy beside it: {why}", why=ancestry.what)
+            text("the log does not belong to the copy next to it: {why}", why=ancestry.what)
         )
     with saved_rows.open_saved(main, seconds) as (whole, _):
         try:

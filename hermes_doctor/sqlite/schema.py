@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import pages, table_rows, wal
 from hermes_doctor.sqlite.blueprint import Column
 from hermes_doctor.system import time_limits
-from hermes_doctor.system.files import Snapshot, read_head, snapshot
+from hermes_doctor.system.files import Snapshot, open_regular, read_head, snapshot
 
 MOST_PAGES = 2000
 """A schema fills a few pages; Hermes' largest fills ten."""
@@ -76,6 +77,18 @@ def read(path: Path) -> Schema:
             if _mark(path).head == before.head or time.monotonic() > end:
                 return found
         time.sleep(0.01)
+
+
+def table_names(main: int, log: Path) -> set[str]:
+    """The tables of an open database, with the log at this path if there is one."""
+    with ExitStack() as files:
+        fd = None
+        with suppress(OSError):
+            fd = open_regular(log)
+            files.callback(os.close, fd)
+        book = pages.DatabasePages(main, fd)
+        rows = table_rows.rows(book, 1, max_pages=MOST_PAGES)
+        return {str(row[1]) for row in rows if len(row) > 1 and row[0] == "table"}
 
 
 class _Mark(NamedTuple):

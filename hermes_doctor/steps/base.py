@@ -43,6 +43,9 @@ class Change:
 class Step:
     """One planned change: a `sentence` for the plan, `texts` for a diff, and its `changes`."""
 
+    final: ClassVar[bool] = False
+    """Whether it deletes something that no undo restores."""
+
     def sentence(self) -> str:
         """Say in the plan what the step does."""
         raise NotImplementedError
@@ -107,6 +110,14 @@ class MachineAction(Step):
 
     def revert(self) -> None:
         """Revert the action, as far as possible."""
+
+    def refuse_revert(self) -> None:
+        """Raise CannotFix if the action cannot be reverted, before anything is changed."""
+        self.refuse()
+
+    def notes_of_revert(self) -> Sequence[str]:
+        """What stays although the action was reverted; asked for before and after that."""
+        return ()
 
     def changes(self) -> Sequence[Change]:
         return []

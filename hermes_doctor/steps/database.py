@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -113,6 +113,8 @@ class SaveLost(Step):
     fds: tuple[tuple[str, str], ...]
     """The suffix ("" or "-wal") and the process's descriptor of each file."""
     why: str
+    unless: Collection[Path] = field(default=(), compare=False)
+    """Databases that another step puts back, so that no second file is needed."""
     held: dict[str, int] = field(default_factory=dict, compare=False)
 
     def sentence(self) -> str:
@@ -135,6 +137,8 @@ class SaveLost(Step):
             os.close(self.held.popitem()[1])
 
     def changes(self) -> Sequence[Change]:
+        if self.path in self.unless:
+            return []
         suffix, fd = self.fds[0]
         try:
             number = os.stat(self.held.get(suffix) or self._way(fd)).st_ino

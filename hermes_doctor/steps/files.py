@@ -154,6 +154,15 @@ class MoveLog(MoveAside):
 class Remove(MoveAside):
     """Step that removes a file which Hermes creates again; a copy stays in the vault."""
 
+    lost: str = ""
+    """What is lost with it, in one sentence."""
+
+    def losses(self) -> str:
+        return self.lost
+
+    def notes(self) -> Sequence[str]:
+        return (self.lost,) if self.lost else ()
+
     def sentence(self) -> str:
         return text(
             "{file}: remove it, because {reason}; Hermes creates it again",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -18,6 +18,9 @@ class GatewayControlProtocol(Protocol):
     has stayed up and works on this home; otherwise both raise `CannotFix` within `limit` seconds.
     Neither ever acts by process name or on the process of another home.
     """
+
+    looped: bool | None
+    """Whether the gateway was in a crash loop when it was stopped or started."""
 
     def describe(self) -> str:
         """Say how the gateway is started, such as `in the background`; for the plan."""
@@ -43,6 +46,9 @@ class GatewayControlProtocol(Protocol):
     def remember(self, file: Path) -> None:
         """Save in a private file what a later command needs to start the gateway as it was."""
 
+    def unconnected(self) -> Mapping[str, str]:
+        """The platforms that did not connect after the last start, with their reasons."""
+
     def notes(self) -> Sequence[str]:
         """Notes for the receipt."""
 
@@ -57,9 +63,18 @@ class GatewayStep(Step):
     expected: bool = False
     """It was running when the fault occurred, or its service wants it to run, so starting it
     needs no confirmation."""
+    platforms: tuple[str, ...] = ()
+    """The platforms that must be connected afterwards; otherwise the fix has not helped yet."""
+    stays_down: bool = False
+    """It is stopped and not started again; `restart` is set, too."""
 
     def sentence(self) -> str:
+        if self.stays_down:
+            return text("stop the gateway: {reason}", reason=self.why)
         way = self.service.describe()
+        find_command = getattr(self.service, "command", None)  # a plugin's own service has none
+        if command := find_command(restart=self.restart) if find_command else "":
+            way = text("{way} (`{command}`)", way=way, command=command)
         if self.restart:
             return text("restart the gateway {way}: {reason}", way=way, reason=self.why)
         return text("start the gateway {way}: {reason}", way=way, reason=self.why)

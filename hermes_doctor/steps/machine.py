@@ -7,6 +7,7 @@ done for the owner of the home, and a unit must have a name that begins with `he
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -23,6 +24,8 @@ from hermes_doctor.probes.probes import Probes
 from hermes_doctor.processes.home_of import is_same_folder
 from hermes_doctor.records.journal import MachineActionRecord
 from hermes_doctor.steps.base import MachineAction
+from hermes_doctor.steps.crontab_line import InstallCrontabLine
+from hermes_doctor.steps.restart_policy import SetRestartPolicy
 from hermes_doctor.supervisors.scope import of_user
 from hermes_doctor.supervisors.systemd import definitions
 from hermes_doctor.system import disk
@@ -97,6 +100,50 @@ class ResetFailed(MachineAction):
 
     def do(self) -> None:
         self.manager.run_checked("reset-failed", self.unit)
+
+
+@dataclass(frozen=True)
+class EnableUnit(MachineAction):
+    """Machine action: let systemd start a unit with the machine, or with the user's systemd."""
+
+    home: Home
+    unit: str
+    system: bool = False
+    kind: ClassVar[str] = "enable-unit"
+    lasting: ClassVar[bool] = True
+
+    @property
+    def manager(self) -> SystemdManager:
+        """The systemd instance that runs the unit."""
+        return manager_of(self.home, system=self.system)
+
+    def words(self) -> dict[str, str]:
+        return {"scope": "system" if self.system else "user", "unit": self.unit}
+
+    def sentence(self) -> str:
+        return text(
+            "start it with the machine: {command} enable {unit}",
+            command=" ".join(self.manager.words),
+            unit=self.unit,
+        )
+
+    def refuse(self) -> None:
+        self.manager.refuse()
+        if not _OURS.fullmatch(self.unit):
+            raise CannotFix(
+                text(
+                    "The name of {unit} does not begin with hermes. Enable it yourself: {command} "
+                    "enable {unit}",
+                    unit=self.unit,
+                    command=" ".join(self.manager.words),
+                )
+            )
+
+    def do(self) -> None:
+        self.manager.run_checked("enable", self.unit)
+
+    def revert(self) -> None:
+        self.manager.run_checked("disable", self.unit)
 
 
 @dataclass(frozen=True)
@@ -248,7 +295,10 @@ class RevertAction(MachineAction):
         return text("undo: {step}", step=self.action.sentence())
 
     def refuse(self) -> None:
-        self.action.refuse()
+        self.action.refuse_revert()
+
+    def notes(self) -> Sequence[str]:
+        return self.action.notes_of_revert()
 
     def do(self) -> None:
         self.action.revert()
@@ -269,8 +319,21 @@ def action_from_record(home: Home, record: MachineActionRecord) -> MachineAction
         return ReloadUnits(home, system)
     if record.kind == ResetFailed.kind and _OURS.fullmatch(unit):
         return ResetFailed(home, unit, system)
+    if record.kind == EnableUnit.kind and _OURS.fullmatch(unit):
+        return EnableUnit(home, unit, system)
     if record.kind == EnableLinger.kind:
         return EnableLinger(home)
     if record.kind == InstallService.kind and _OURS.fullmatch(unit):
         return InstallService(home, unit)
+    return _other_action(home, record)
+
+
+def _other_action(home: Home, record: MachineActionRecord) -> MachineAction | None:
+    """Create the recorded action if it concerns a crontab or a container."""
+    if record.kind == SetRestartPolicy.kind:
+        return SetRestartPolicy(home)
+    if record.kind == InstallCrontabLine.kind:
+        agreed, added = record.words.get("agreed", ""), record.words.get("line", "")
+        valid = InstallCrontabLine.is_valid(agreed, added)
+        return InstallCrontabLine(home, agreed, added) if valid else None
     return None

@@ -56,7 +56,7 @@ def _warned(file: StoreFile, why: str) -> str:
     """Add that users who were removed after the copy are approved again."""
     if file.store.kind != "approved":
         return why
-    return f"{why}; users who were removed since then are approved again"
+    return f"{why}; users who have been removed since then are approved again"
 
 
 def _copied(file: StoreFile, copy: TextCopy) -> Repair:

@@ -82,7 +82,7 @@ def _parsed(text: str) -> ExaminedStore:
         place = f"line {error.lineno}, column {error.colno}"
         return ExaminedStore(None, StoreFlaw(TORN, f"{place}: not valid JSON from here"))
     except ValueError:
-        return ExaminedStore(None, StoreFlaw(DEEP, "it holds a number that is too long to be one"))
+        return ExaminedStore(None, StoreFlaw(DEEP, "it contains a number that is too long"))
 
 
 def _decoded(text: str) -> ExaminedStore:

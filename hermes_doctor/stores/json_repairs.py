@@ -44,6 +44,10 @@ _NO_LETTER = pattern(rb"[\x80-\xbf\xd7\xf7]|[\x80-\xff]{2}")
 """What text in ASCII with single Latin-1 letters, as saved by old editors, does not contain."""
 
 
+_LAST_COMMA = pattern(r'("(?:[^"\\]|\\.)*+")|,(?=\s*+[]}])')
+"""A string, which is kept, or a comma directly before a closing bracket."""
+
+
 class RepairedStore(NamedTuple):
     """A store that was repaired."""
 
@@ -239,8 +243,18 @@ class _Bench(NamedTuple):
     def _odd(self, entry: object) -> bool:
         return not has_type(entry, self.store.entry)
 
+    def without_commas(self) -> RepairedStore | None:
+        """Remove commas before closing brackets, which people leave; None if that is not all."""
+        text = self.without_bom.decode("utf-8")
+        made = _LAST_COMMA.sub(lambda found: found[1] or "", text).encode()
+        if made == self.without_bom or examine_bytes(made, self.store).damage is not None:
+            return None
+        return RepairedStore(made, None, "remove commas before closing brackets")
+
     def closed(self) -> RepairedStore | None:
         """Keep the complete part of a file that is cut off."""
+        if by_hand := self.without_commas():
+            return by_hand
         text = self.without_bom.decode("utf-8").rstrip("\0")
         found = truncated_json.close_truncated(text, self.store.entries)
         if found is None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hermes_doctor.home import CONTAINER_HOME, Home
+from hermes_doctor.lazy import pattern
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.processes.lineage import Ancestor, command_line, in_container
-from hermes_doctor.supervisors import endpoint
+from hermes_doctor.supervisors import docker_stop, endpoint
 from hermes_doctor.supervisors.unit import DOCKER, Unit
 from hermes_doctor.system import commands
 from hermes_doctor.system.files import which
@@ -28,7 +30,9 @@ _REPLACES = '{{.Id}}\t{{.State.Status}}\t{{index .Config.Labels "com.docker.comp
 _ONCE = "com.docker.compose.oneoff"
 _HOMES = (str(CONTAINER_HOME), "/root/.hermes")
 """The default homes of Hermes in a container without HERMES_HOME."""
+_ERROR = pattern(r"\b[A-Z]\w*Error\b|^ERROR|(?i:permission denied|cannot )")
 _MOST = 50_000_000
+"""Bytes that are read of an answer about all containers."""
 PATIENCE = 30.0
 """Seconds that an engine gets for an answer that is indispensable; small servers are slow."""
 POLICIES = ("always", "unless-stopped", "on-failure")
@@ -208,7 +212,11 @@ def inspect(command: str, container: str, home: Path, limit: float | None = None
     answer = commands.ask(command, "inspect", "--type", "container", container, limit=limit)
     if answer.code:
         return None
-    return read_inspect(answer.out, home)
+    unit = read_inspect(answer.out, home)
+    if unit is None or unit.settings["Stopped"]:
+        return unit
+    stopped = docker_stop.look_further(command, unit)
+    return unit._replace(settings={**unit.settings, "Stopped": stopped})
 
 
 def read_inspect(text: str, home: Path) -> Unit | None:
@@ -223,6 +231,7 @@ def read_inspect(text: str, home: Path) -> Unit | None:
         config: dict[str, Any] = one.get("Config") or {}
         policy: dict[str, Any] = host.get("RestartPolicy") or {}
         labels: dict[str, Any] = config.get("Labels") or {}
+        mounts: list[dict[str, Any]] = one.get("Mounts") or []
         status = str(state.get("Status") or "")
         settings = {
             "Id": str(one.get("Id") or ""),
@@ -234,9 +243,16 @@ def read_inspect(text: str, home: Path) -> Unit | None:
             "Project": str(labels.get("com.docker.compose.project") or ""),
             "Service": str(labels.get("com.docker.compose.service") or ""),
             "ProjectFolder": str(labels.get("com.docker.compose.project.working_dir") or ""),
+            "ProjectFiles": str(labels.get("com.docker.compose.project.config_files") or ""),
+            "Memory": str(host.get("Memory") or 0),
+            "Healthcheck": "yes" if _has_health_check(config) else "no",
+            "Mounts": "\n".join(str(mount.get("Destination")) for mount in mounts),
             "Image": str(one.get("Image") or ""),
             "ImageName": str(config.get("Image") or ""),
             "Version": str(labels.get("org.opencontainers.image.version") or ""),
+            "StartedAt": str(state.get("StartedAt") or ""),
+            "Record": docker_stop.record_of(str(one.get("HostnamePath") or "")),
+            "Stopped": docker_stop.by_state(state),
         }
         pairs = [str(pair).partition("=") for pair in config.get("Env") or ()]
         return Unit(
@@ -252,6 +268,42 @@ def read_inspect(text: str, home: Path) -> Unit | None:
         )
     except (ValueError, LookupError, TypeError, AttributeError):
         raise CouldNotLook("could not understand the answer of the container engine") from None
+
+
+def _has_health_check(config: Mapping[str, Any]) -> bool:
+    test = (config.get("Healthcheck") or {}).get("Test") or []
+    return bool(test) and test[0] != "NONE"
+
+
+def user_ids(unit: Unit) -> tuple[int, int] | None:
+    """Return uid and gid of the user whom the settings of a container name; None if unknown.
+
+    An image that starts as root usually changes to another user by itself.
+    """
+    name, _, group = (unit.user or "").partition(":")
+    if name.isdecimal():
+        return int(name), int(group) if group.isdecimal() else int(name)
+    command = engine() if name and name != "root" else None
+    if command is None:
+        return None
+    # Also a container that does not run gives out its list of users, as an archive.
+    answer = commands.ask(command, "cp", f"{unit.settings['Id']}:/etc/passwd", "-")
+    found = re.search(rf"(?m)(?:^|\0){re.escape(name)}:[^:\n]*:(\d+):(\d+):", answer.out)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def last_output(unit: Unit) -> str:
+    """Return the last error in the output of a container, else its last line; empty if unknown."""
+    command, id = engine(), unit.settings.get("Id")
+    if command is None or not id:  # the engine does not know the container
+        return ""
+    try:
+        answer = commands.ask(command, "logs", "--tail", "40", id)
+    except CouldNotLook:
+        return ""
+    lines = [line.strip() for line in (answer.out + answer.err).splitlines() if line.strip()]
+    errors = [line for line in lines if _ERROR.search(line)]
+    return (errors or lines or [""])[-1]
 
 
 def will_restart(unit: Unit) -> tuple[bool | None, str]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from hermes_doctor.home import BACKGROUND_LOG, Home
+from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook, Gateway
 from hermes_doctor.processes import process_stat
@@ -22,7 +23,7 @@ from hermes_doctor.processes.lineage import (
     in_container,
     name_of,
 )
-from hermes_doctor.supervisors import scope as supervisors_scope, systemctl, systemd
+from hermes_doctor.supervisors import scope as supervisors_scope, started_by, systemctl, systemd
 from hermes_doctor.supervisors.unit import (
     DOCKER,
     LAUNCHD,
@@ -34,6 +35,9 @@ from hermes_doctor.supervisors.unit import (
     Unit,
     runs_gateway,
 )
+
+if TYPE_CHECKING:
+    from hermes_doctor.supervisors.watch_keeper import WatchKeeper
 
 __all__ = [
     "CONTAINER_TRACES",
@@ -80,10 +84,15 @@ class Supervision(NamedTuple):
     """Whether systemd runs on this machine, so that it could supervise the gateway."""
     wsl: bool = False
     """Whether this is the Windows Subsystem for Linux."""
+    keeper: WatchKeeper | None = None
+    """The watch of this tool that restarts a gateway without a supervisor; looked for only where
+    systemd does not run."""
 
 
 def find_supervisor(home: Home, gateways: Callable[[], list[Gateway]]) -> Supervision:
     """Find the supervisor of this home's gateway."""
+    if home.is_example:
+        return Supervision(None, (), False, "nothing runs it", (), None)
     unsure: list[str] = []
     try:
         running = gateways()
@@ -107,6 +116,14 @@ def find_supervisor(home: Home, gateways: Callable[[], list[Gateway]]) -> Superv
     unsure += [f"{unit.name}: {unit.silence}" for unit in units if unit.silence]
     others = tuple(unit for unit in found if unit.home != home.path and not _same(unit, owner))
     revives, why_so = _revival(home, owner, units, pid, blind)
+    booted = os.path.isdir("/run/systemd/system")
+    keeper = None
+    if revives is False and owner is None and not booted and sys.platform == "linux":
+        from hermes_doctor.supervisors import watch_keeper
+
+        keeper = watch_keeper.find_keeper(home)
+    if keeper is not None:
+        revives, why_so = keeper.works, keeper.why
     return Supervision(
         owner=owner,
         units=units,
@@ -116,8 +133,9 @@ def find_supervisor(home: Home, gateways: Callable[[], list[Gateway]]) -> Superv
         linger=_linger(owner or _likely(mine)),
         others=others,
         usual=_usual(home) if others else "",
-        booted=os.path.isdir("/run/systemd/system"),
+        booted=booted,
         wsl=_in_windows(),
+        keeper=keeper,
     )
 
 
@@ -159,7 +177,8 @@ def _on_linux(home: Home, pid: int | None, unsure: list[str]) -> tuple[list[Unit
     place = control_group_of(pid) if pid is not None else ControlGroup()
     units = _units(home, pid, place, unsure)
     if pid is None:
-        outside = None if in_container() else _container_of(home, unsure)
+        known = any(unit.home == home.path for unit in units)
+        outside = None if in_container() else _container_of(home, unsure, known)
         return [*units, *([outside] if outside else [])], None
     if place.container and not in_container():
         from hermes_doctor.supervisors import docker
@@ -232,15 +251,21 @@ def _users(home: Home, pid: int | None, place: ControlGroup) -> list[int]:
     return [*uids, *([place.manager] if place.manager is not None else [])]
 
 
-def _container_of(home: Home, unsure: list[str]) -> Unit | None:
-    if not any(os.path.lexists(home / name) for name in CONTAINER_TRACES):
+def _container_of(home: Home, unsure: list[str], has_unit: bool) -> Unit | None:
+    """Return the container that has this home as a volume.
+
+    One that fails at once leaves no traces in the home, so it is looked up without them, too. But
+    the engine is slow: if the home has a unit of systemd, traces are needed.
+    """
+    if has_unit and not any(os.path.lexists(home / name) for name in CONTAINER_TRACES):
         return None
     from hermes_doctor.supervisors import docker
 
     try:
         return docker.of_home(home)
     except CouldNotLook as why:
-        unsure.append(str(why))
+        if any(os.path.lexists(home / name) for name in CONTAINER_TRACES):
+            unsure.append(str(why))
         return None
 
 
@@ -264,18 +289,6 @@ def _likely(units: Sequence[Unit]) -> Unit | None:
     return min(
         units, key=lambda unit: (order.get(unit.state, 3), unit.enabled is not True), default=None
     )
-
-
-def _starter(home: Home, pid: int) -> str:
-    """Say what started a gateway without a service: those of this tool print into its own log."""
-    try:
-        printed = os.readlink(f"/proc/{pid}/fd/1")
-    except OSError:
-        return "no service runs it"
-    ours = os.path.realpath(home / BACKGROUND_LOG)
-    if printed.removesuffix(" (deleted)") == ours:
-        return "hermes-doctor started it in the background"
-    return "it was started by hand"
 
 
 def _linger(unit: Unit | None) -> bool | None:
@@ -303,7 +316,11 @@ def _revival(
         if blind:
             return None, "its process cannot be seen"
         beside = f"; {units[0].name} is there, but does not run it" if units else ""
-        return False, (_starter(home, pid) if pid is not None else "nothing runs it") + beside
+        if pid is None:
+            return False, f"nothing runs it{beside}"
+        if script := started_by.loop_above(home, pid):
+            return None, f"process {script} has started it again before{beside}"
+        return False, started_by.describe_starter(home, pid) + beside
     if pid is None and owner.state in ("failed", "inactive"):
         return False, f"{owner.name} is {owner.state}"
     if owner.systemd:

@@ -102,7 +102,7 @@ def with_status(unit: Unit, answer: commands.CommandOutput) -> Unit:
     if answer.code == _ABSENT or "Could not find service" in answer.err + answer.out:
         return unit._replace(state="inactive", settings={"Loaded": "no"})
     if answer.code:
-        return unit._replace(silence="launchd refuses to tell about this job")
+        return unit._replace(silence="launchd refuses to show this job")
     said = {match[1]: match[2] for match in reversed(list(_LINE.finditer(answer.out)))}
     code = said.get("last exit code", "").rstrip(":")
     pid = said.get("pid", "")
@@ -123,5 +123,5 @@ def will_restart(unit: Unit) -> tuple[bool | None, str]:
         return False, f"{unit.name} is not loaded"
     kept = unit.declared.get("KeepAlive", "no")
     if kept == "unless-clean":
-        return True, f"{unit.name} is kept alive, but not after a clean end"
+        return True, f"{unit.name} is kept alive, but not after a clean exit"
     return kept != "no", f"{unit.name} has KeepAlive={kept}"

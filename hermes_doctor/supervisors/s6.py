@@ -65,7 +65,7 @@ def _asked(unit: Unit, slot: Path) -> Unit:
     except CouldNotLook as why:
         return unit._replace(silence=str(why))
     if answer.code:
-        return unit._replace(silence="s6 does not tell the state of this slot")
+        return unit._replace(silence="s6 does not show the state of this slot")
     return with_status(unit, answer.out)
 
 
@@ -73,7 +73,7 @@ def with_status(unit: Unit, status: str) -> Unit:
     """Add to a slot what `s6-svstat` prints: `down (exitcode 78) 9 seconds, normally up`."""
     match = _STATUS.match(status.strip())
     if not match:
-        return unit._replace(silence="s6 tells the state of this slot in unknown words")
+        return unit._replace(silence="s6 shows the state of this slot in an unknown form")
     more = match["more"]
     wanted = "want up" in more or (match["state"] == "up" and "want down" not in more)
     settings = {

@@ -22,9 +22,12 @@ _ASKED = (
     *("Id", "LoadState", "ActiveState", "SubState", "UnitFileState", "Result", "MainPID"),
     *("NRestarts", "ExecMainCode", "ExecMainStatus", "ExecMainPID", "Restart", "RestartUSec"),
     *("ExecMainStartTimestampMonotonic", "ExecMainExitTimestampMonotonic"),
-    *("StateChangeTimestampMonotonic", "StartLimitBurst", "StartLimitIntervalUSec"),
+    *("InactiveExitTimestampMonotonic", "ActiveExitTimestampMonotonic"),
+    *("InactiveEnterTimestampMonotonic", "StateChangeTimestampMonotonic"),
+    *("StartLimitBurst", "StartLimitIntervalUSec"),
     *("TimeoutStopUSec", "LimitNOFILESoft", "FragmentPath", "NeedDaemonReload", "User"),
     *("MemoryMax", "WatchdogUSec", "RestartPreventExitStatus"),
+    *("WantedBy", "RequiredBy", "TriggeredBy"),
 )
 _STATES = {"reloading": "active", "refreshing": "active", "maintenance": "failed"}
 

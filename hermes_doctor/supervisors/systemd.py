@@ -168,7 +168,7 @@ def will_restart(unit: Unit) -> tuple[bool | None, str]:
     if word == "always":
         return True, why
     if word in ("on-failure", "on-abnormal", "on-abort", "on-watchdog", "on-success"):
-        return True, f"{why}, so not after every end"
+        return True, f"{why}, so not after every exit"
     return False, why
 
 

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.supervisors.unit_file import parse_time_span
 
 SYSTEMD_USER, SYSTEMD_SYSTEM = "systemd-user", "systemd-system"
 LAUNCHD, S6, DOCKER, TASK = "launchd", "s6", "docker", "windows-task"
 OTHER = "other"
 """A supervisor that this tool knows by name only: supervisord, runit, pm2."""
+_BY_SYSTEMD = ("watchdog", "oom-kill")
+"""Results of a unit whose process systemd or the kernel ended, for which nobody asked."""
 _MANAGERS = {
     SYSTEMD_USER: "systemd",
     SYSTEMD_SYSTEM: "systemd",
@@ -75,8 +76,22 @@ class Unit(NamedTuple):
         return False if said in ("disabled", "masked", "static", "indirect") else None
 
     @property
+    def starts_at_boot(self) -> bool | None:
+        """Whether it is enabled, or another unit starts it; None: unknown."""
+        if any(self.settings.get(name) for name in ("WantedBy", "RequiredBy", "TriggeredBy")):
+            return True
+        return self.enabled
+
+    @property
+    def can_be_enabled(self) -> bool:
+        """Whether it is a systemd unit whose file says what would start it."""
+        return self.systemd and self.settings.get("UnitFileState") == "disabled"
+
+    @property
     def was_stopped(self) -> bool:
-        """Whether it was stopped on purpose, so that systemd does not restart it."""
+        """Whether a person or a command stopped it, so that its supervisor does not restart it."""
+        if self.kind == DOCKER:
+            return self.settings.get("Stopped") == "yes"
         return self.systemd and was_stopped(lambda name: self.settings.get(name, ""), self.state)
 
     @property
@@ -95,21 +110,19 @@ class Unit(NamedTuple):
 def was_stopped(get_property: Callable[[str], str], state: str) -> bool:
     """Whether a systemd unit was stopped on purpose, judging by its properties.
 
-    After its process ends, a unit with Restart=always waits for a while and is then restarted. It
-    becomes inactive at once only if it was stopped, whatever the exit code of its process was.
+    If systemd stops a unit, the unit leaves its active state before its process ends; after a crash
+    it leaves it afterwards. A unit that waits for its restart becomes inactive only if it is
+    stopped; if systemd gives up, it becomes failed. Restart= and the exit status do not matter.
     """
-    if state not in ("inactive", "failed") or get_property("Restart") != "always":
+    if state not in ("inactive", "failed") or get_property("Result") in _BY_SYSTEMD:
         return False
-    if get_property("ExecMainStatus") in get_property("RestartPreventExitStatus").split():
-        return False
-    ended, rested = (
-        get_property("ExecMainExitTimestampMonotonic"),
-        get_property("StateChangeTimestampMonotonic"),
+    began, left, ended, rested, changed = (
+        int(value) if (value := get_property(f"{name}TimestampMonotonic")).isdecimal() else 0
+        for name in ("InactiveExit", "ActiveExit", "ExecMainExit", "InactiveEnter", "StateChange")
     )
-    pause = parse_time_span(get_property("RestartUSec"))
-    if not (ended.isdecimal() and rested.isdecimal() and int(ended) and pause):
-        return state == "inactive"
-    return (int(rested) - int(ended)) / 1e6 < pause * 0.9
+    if began > ended:  # it waited for its next start; a later `reset-failed` is not a stop
+        return state == "inactive" and ended > 0 and rested == changed
+    return 0 < began <= left < ended
 
 
 def home_of(program: Sequence[str], environment: Mapping[str, str], user: Path) -> Path:

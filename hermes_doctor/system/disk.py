@@ -434,6 +434,17 @@ def truncate(fd: int, length: int) -> None:
     os.ftruncate(fd, length)
 
 
+def keep_end(path: Path, end: bytes) -> None:
+    """Overwrite a file in place with its own end, which needs no free space."""
+    with as_owner_of_str_path(path) as here:
+        fd = os.open(here, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            write_at(fd, end, 0)
+            truncate(fd, len(end))
+        finally:
+            os.close(fd)
+
+
 def digest(path: StrPath, progress: Progress | None = None, like: str | None = None) -> str:
     """Return the digest of a regular file in the form of `like`, read from the disk if possible."""
     total = digests.new_like(like)

@@ -41,6 +41,11 @@ def of(folder: Path) -> Space:
     )
 
 
+def lacks_room(room: Space) -> bool:
+    """Whether Hermes cannot save messages: less than 16 MB, or less than 16 inodes, is free."""
+    return room.free < 16 * MEGABYTE or (room.inodes > 0 and room.inodes_free < 16)
+
+
 def is_full(room: Space) -> bool:
     """Whether the disk is practically full: less than 1 MB, or less than 2 inodes, is free."""
     return room.free < MEGABYTE or (room.inodes > 0 and room.inodes_free < 2)

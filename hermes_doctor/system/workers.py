@@ -24,7 +24,7 @@ Given = TypeVar("Given")
 SendLine = Callable[[str], None]
 STILL = 5.0
 """Seconds of silence after which a worker is examined: a stopped one never answers."""
-_HELD = "somebody has stopped the work under the owner's rights"
+_HELD = "the work with the owner's rights was stopped"
 _EXPECTED: dict[str, type[Exception]] = {
     kind.__name__: kind for kind in (CannotFix, CouldNotLook, Trouble)
 }
@@ -202,8 +202,8 @@ def start_worker(path: Path | None, work: Callable[[SendLine], str]) -> Iterator
                 os.waitpid(pid, 0)
 
 
-PRELOAD = ("hermes_doctor.sqlite",)
-"""The packages whose code runs in workers."""
+PRELOAD = ("hermes_doctor.sqlite", "encodings")
+"""The packages whose code runs in workers. Python loads an encoding when it is first used."""
 
 
 def _load_all() -> None:
@@ -211,12 +211,14 @@ def _load_all() -> None:
     import importlib
     import pkgutil
 
-    for name in ("concurrent.futures.thread", "hashlib", "json", "mmap", "sqlite3", "tempfile"):
+    names = ("concurrent.futures.thread", "fcntl", "hashlib", "json", "mmap", "sqlite3", "tempfile")
+    for name in names:
         importlib.import_module(name)
     for name in PRELOAD:
         package = importlib.import_module(name)
         for module in pkgutil.walk_packages(package.__path__, f"{name}."):
-            importlib.import_module(module.name)
+            with contextlib.suppress(ImportError):  # some encodings exist only on Windows
+                importlib.import_module(module.name)
 
 
 def _live(

@@ -96,5 +96,6 @@ def _parts(line: Line, width: int) -> list[tuple[bool, list[Span]]]:
             continue
         if command or not parts or parts[-1][0]:
             parts.append((command, []))
-        parts[-1][1].append((text if parts[-1][1] or command else text.lstrip(), style))
+        after_command = len(parts) > 1 and not parts[-1][1] and not command
+        parts[-1][1].append((text.lstrip() if after_command else text, style))
     return [part for part in parts if "".join(text for text, _ in part[1]).strip()]

@@ -119,20 +119,25 @@ def files(hook_home: Home, home: Home) -> dict[Path, bytes]:
     }
 
 
-def install(home: Home) -> list[Path]:
-    """Install the hook, which takes effect at the next start; return the changed folders."""
+def install(home: Home, *, dry_run: bool = False) -> list[Path]:
+    """Install the hook, which takes effect at the next start.
+
+    Returns the folders that it changed, or would change.
+    """
     own_command.refuse_uncallable()
     for place in hook_homes(home):
         _refuse(place, home)
     changed = []
     for place in hook_homes(home):
         for path, data in files(place, home).items():
-            if _data(path) != data or not _may_run(path):
+            if _data(path) == data and _may_run(path):
+                continue
+            changed.append(place / FOLDER)
+            if not dry_run:
                 disk.make_folder(path.parent)
                 disk.save(path, data)
                 if path.name == launcher.NAME:
                     disk.set_mode(path, 0o755)
-                changed.append(place / FOLDER)
     return [*dict.fromkeys(changed)]
 
 

@@ -55,9 +55,11 @@ def of_home(home: Home, *, required: bool = True) -> InstallationDetails | None:
         return None
     if engine is None:
         raise CouldNotLook("no container engine was found")
-    owner = Probes(home).supervision().owner
+    probes = Probes(home)
+    owner = probes.supervision().owner
     if owner is not None and owner.kind == DOCKER:
-        return _seen(owner)
+        # only a running gateway tells which of several containers it is
+        return _seen(owner if probes.gateways() else _only(engine, home))
     return _seen(_only(engine, home)) if required else None
 
 

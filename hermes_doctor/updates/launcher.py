@@ -139,13 +139,15 @@ def is_ours(path: Path) -> bool:
     return not path.is_symlink() and LAUNCHER in (_data(path) or b"")[:512]
 
 
-def install() -> bool:
-    """Install the launcher; return whether anything changed."""
+def install(*, dry_run: bool = False) -> bool:
+    """Install the launcher; return whether anything changed, or would change."""
     path = folder() / NAME
     if is_installed():
         return False
     own_command.refuse_uncallable()
     refuse_foreign_launcher()
+    if dry_run:
+        return True
     there = _data(path)
     made = count_created_folders(there) if there is not None else count_missing_folders(path.parent)
     disk.make_folder(path.parent)

@@ -160,13 +160,16 @@ def refuse_unwritable() -> None:
             )
 
 
-def install() -> list[Path]:
-    """Add the block where it is missing; return the changed files."""
+def install(*, dry_run: bool = False) -> list[Path]:
+    """Add the block where it is missing; return the files that changed, or would change."""
     refuse_unwritable()
     changed = []
     for kind in files_to_edit():
         before = _text(kind.file)
         if _has(kind, before) and not _is_passed(before):
+            continue
+        changed.append(kind.file)
+        if dry_run:
             continue
         kept = _without(before)
         made = not kind.file.exists() or (_MADE in before and not kept)
@@ -174,7 +177,6 @@ def install() -> list[Path]:
         lines = block(kind, made=made, folders=folders if made else 0)
         whole = not kept or kept.endswith("\n")
         _write(kind.file, kept + lines if whole else f"{kept}\n{lines[:-1]}")
-        changed.append(kind.file)
     return changed
 
 

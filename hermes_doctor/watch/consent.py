@@ -12,7 +12,7 @@ import os
 from typing import TYPE_CHECKING
 
 from hermes_doctor.model import Finding, Report, Safety
-from hermes_doctor.schedule.job_names import SERVICE_VARIABLE
+from hermes_doctor.supervisors.job_names import SERVICE_VARIABLE
 from hermes_doctor.watch.changes import CurrentFinding, is_grave
 
 if TYPE_CHECKING:
@@ -47,22 +47,25 @@ def refusal(item: PlannedItem, confirmed: frozenset[str]) -> str | None:
     if item.refusal is not None or item.fix is None:
         return item.refusal or "no fix is known for it"
     if item.personal:
-        return f"{item.fix.id} gives a person access, which you have to decide"
+        return f"{item.fix.id} gives a person access, so you have to decide"
     if item.optional:
-        return f"{item.fix.id} is optional, which you have to decide"
-    if item.fix.safety is not Safety.SAFE and not {item.finding.code, item.fix.id} & confirmed:
+        return f"{item.fix.id} is optional, so you have to decide"
+    if item.fix.gives_up_data:
+        return f"{item.fix.id} loses data, so you have to decide"
+    agreed = bool({item.finding.code, item.fix.id} & confirmed)
+    if item.fix.safety is not Safety.SAFE and not agreed:
         return f"{item.fix.id} asks before it changes anything"
     if item.controls_gateway and not is_grave(item.finding.severity):
         return "a warning is not enough to start or stop the gateway"
-    if item.asks and not item.restarts and item.fix.safety is Safety.SAFE:
-        return "the gateway was not running when the problem began, so its start needs a yes"
+    if item.asks and not item.restarts and item.fix.safety is Safety.SAFE and not agreed:
+        return "the gateway was not running when the problem began, so you must agree to a start"
     for owner in _owners(item):
         if not item.restarts and owner.was_stopped_on_purpose():
-            return f"the gateway was stopped through {owner.describe()}; it is not started again"
+            return "the gateway was stopped on purpose; it is not started again"
         if os.environ.get(SERVICE_VARIABLE) and not owner.keeps:
             return (
-                "the gateway has no service of its own; one started from here would be part of the "
-                "service of the watch, so install a service for the gateway first"
+                "the gateway has no service; one started from here would be part of the service "
+                "of the watch, so install a service for the gateway first"
             )
     return None
 

@@ -13,7 +13,7 @@ from hermes_doctor.examination.running_checks import describe_crash
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.schedule.job_names import SERVICE_VARIABLE
+from hermes_doctor.supervisors.job_names import SERVICE_VARIABLE
 
 if TYPE_CHECKING:
     from hermes_doctor.records.journal import Journal
@@ -73,6 +73,6 @@ def _gateway(home: Home, journal: Journal) -> str | None:
     finally:
         probes.close()
     return (
-        "had stopped a gateway without a service of its own; the watch must not start it, so run: "
+        "had stopped a gateway that has no service; the watch must not start it, so run: "
         "hermes-doctor fix --apply"
     )

@@ -20,6 +20,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Finding, Report, Severity, Trouble
 from hermes_doctor.plugins.load import Plugins
 from hermes_doctor.probes.probes import Probes
+from hermes_doctor.records.journal import NOT_CONNECTED
 from hermes_doctor.schedule.durations import format_duration
 from hermes_doctor.system.signals import Interrupted
 from hermes_doctor.watch import consent, cut_off_runs, repair_run
@@ -279,6 +280,8 @@ class Healer:
                 events.append(_event(EventKind.HEALED, self.clock.now(), finding, text, undo))
             elif item.outcome != "left":
                 reason = item.reason or run.note or item.outcome
+                if item.outcome == NOT_CONNECTED:
+                    reason = f"{item.done}, not connected yet ({reason})"
                 events += self._failed([finding], f"{item.fix}: {reason}", at)
         return events
 

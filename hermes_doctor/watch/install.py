@@ -17,8 +17,8 @@ from hermes_doctor.preferences import mute_store, places
 from hermes_doctor.schedule import crontab
 from hermes_doctor.schedule.choose import choose
 from hermes_doctor.schedule.durations import format_duration
-from hermes_doctor.schedule.job_names import SYSTEM_STATE, state_folder, system_state_folder
 from hermes_doctor.schedule.jobs import Job, JobManager
+from hermes_doctor.supervisors.job_names import SYSTEM_STATE, state_folder, system_state_folder
 from hermes_doctor.system import disk
 from hermes_doctor.watch import assembly, heartbeat, secret_options
 from hermes_doctor.watch.clocks import MachineClock
@@ -41,7 +41,7 @@ def prepare(
     folders: Sequence[Path] = (),
 ) -> tuple[JobManager, Job]:
     """Choose the manager and build the job from the options."""
-    from hermes_doctor.planning.install_service import refuse_temporary_home
+    from hermes_doctor.schedule.temporary_home import refuse_temporary_home
     from hermes_doctor.system.own_environment import refuse_cached
 
     refuse_cached()
@@ -117,7 +117,9 @@ def overdue_reason(job: Job, *, scheduled: bool) -> str | None:
         age = clock.read().wall - os.stat(store.file).st_mtime
     except OSError:
         return None
-    usual = max(memory.interval, crontab.MIN_INTERVAL) if scheduled else memory.interval
+    usual = (
+        max(memory.interval, crontab.shortest(heal=memory.heals)) if scheduled else memory.interval
+    )
     if age <= 3 * usual + 60:
         return None
     return f"The last check is too old: one was due every {format_duration(usual)}."

@@ -175,13 +175,13 @@ def _number(value: Any) -> float:
     """A time or duration; reject NaN and Infinity, which Python's JSON accepts."""
     number = float(value)
     if not math.isfinite(number) or number < 0:
-        raise ValueError("a time that is none")
+        raise ValueError("an invalid time")
     return number
 
 
 def _count(value: Any) -> int:
     if int(value) < 0:
-        raise ValueError("a number that is none")
+        raise ValueError("an invalid number")
     return int(value)
 
 

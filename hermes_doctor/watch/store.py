@@ -12,7 +12,7 @@ from typing import Any
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Trouble
-from hermes_doctor.schedule.job_names import identity, state_folder
+from hermes_doctor.supervisors.job_names import identity, state_folder
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import MEGABYTE, read
 from hermes_doctor.system.privileges import as_owner_of

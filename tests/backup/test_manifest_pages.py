@@ -51,7 +51,7 @@ def test_a_large_run(large: Path) -> None:
     items = undo.items_for(home, made, list(made.entries), "restore")
 
     done = Run(home, Vault(home), "restore", "test", of=made.id).apply(
-        items, undo.restore_verifier(home, made)
+        items, undo.restore_verifier(home, made.entries)
     )
 
     assert done.state == "done", done.note

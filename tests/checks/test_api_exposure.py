@@ -49,7 +49,7 @@ def test_place_of_the_key(home: Path) -> None:
 
     _, [finding] = ask("api-exposure", Scene(home, {}, running=False))
 
-    assert finding.evidence[0].where == "config.yaml:8"
+    assert finding.evidence[0].where == "config.yaml:10"
 
 
 def test_switched_off(home: Path) -> None:

@@ -64,7 +64,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("case", OTHERS)
 def test_something_else(home: Path, case: str) -> None:
-    """Another thing under the name is critical, named for what it is, and has no fix."""
+    """Another thing under the name is critical, named for what it is; without a copy it is lost."""
     data, words = OTHERS[case]
     support.put(home / "state.db", data)
     assert refused(home / "state.db"), "the case itself is wrong"
@@ -75,8 +75,38 @@ def test_something_else(home: Path, case: str) -> None:
     assert (finding.code, finding.severity) == ("DB-NOTADB", Severity.CRITICAL)
     assert finding.subject == "state.db"
     assert finding.evidence[0].what == f"it begins with {words}"
-    assert finding.fix is None
-    assert "Copy the file to another place" in finding.next
+    assert finding.fix == "start-empty"
+    assert "No copy was found" in finding.detail
+
+
+def test_rows_behind_another_file(home: Path) -> None:
+    """The start of the file was overwritten by much text, but the end still has rows."""
+    path = damage.history(home / "state.db")
+    half = path.stat().st_size * 9 // 10 // damage.PAGE * damage.PAGE
+    damage.write(path, b"<!DOCTYPE html>\n" * (half // 16), 0)
+
+    _, [finding] = look(home)
+
+    assert finding.fix == "salvage-rows"
+
+
+@pytest.mark.parametrize("state", ["sound", "damaged", "text", "empty"])
+def test_another_file_and_copies(home: Path, state: str) -> None:
+    """A sound copy is restored, a damaged one is salvaged, and what has no row is not a copy."""
+    copy = damage.history(home / "state.db.bak")
+    if state == "damaged":
+        damage.zero(copy, 1)
+    elif state == "text":
+        support.put(copy, "text\n" * 4000)
+    elif state == "empty":
+        copy.unlink()
+        support.made("state.db", copy).close()
+    support.put(home / "state.db", b"<html>\n" * 2000)
+
+    _, [finding] = look(home)
+
+    fixes = {"sound": "restore-database", "damaged": "salvage-rows"}
+    assert finding.fix == fixes.get(state, "start-empty")
 
 
 def test_only_the_magic(home: Path) -> None:
@@ -147,7 +177,7 @@ def test_magic_alone(home: Path, length: int) -> None:
 
     _, findings = look(home)
 
-    assert [(f.code, f.fix) for f in findings] == [("DB-NOTADB", None)]
+    assert [(f.code, f.fix) for f in findings] == [("DB-NOTADB", "start-empty")]
 
 
 def test_nonsense_page_size(home: Path) -> None:
@@ -407,4 +437,4 @@ def test_zero_bytes_in_a_used_home(home: Path, name: str, trace: str) -> None:
 
     assert found.code == "DB-EMPTY"
     assert found.severity == ("critical" if name == "state.db" else "warning")
-    assert found.fix is None
+    assert found.fix == "start-empty"

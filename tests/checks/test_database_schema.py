@@ -91,13 +91,13 @@ KEY = next((t, c) for t, c, f in COLUMNS if f.key)
 
 
 def test_healed_at_the_next_start(home: Path) -> None:
-    """A column that the installed release adds itself is information while no gateway runs."""
+    """A column that the installed release adds itself is a warning while no gateway runs."""
     board(home, HEALED)
 
     result, [finding] = look(home, NEWEST)
 
-    assert result.status is Status.OK
-    assert finding.severity is Severity.INFO
+    assert result.status is Status.PROBLEM
+    assert (finding.severity, finding.fix) == (Severity.WARNING, "complete-schema")
     assert "next start" in finding.detail
 
 
@@ -185,7 +185,8 @@ def test_upgraded_hermes_on_an_old_database(home: Path) -> None:
 
     assert "tasks.session_id" in finding.evidence[1].what
     assert finding.evidence[0].what == "missing table: task_attachments"
-    assert finding.severity is Severity.INFO
+    assert finding.severity is Severity.WARNING
+    assert finding.detail == "Hermes adds what is missing at its next start, as after each update."
 
 
 def test_newer_hermes_than_known(home: Path) -> None:
@@ -305,7 +306,7 @@ def history(home: Path, version: str, *statements: str) -> None:
 
 @pytest.mark.parametrize("version", atlas.releases("state.db"))
 def test_lost_trigger(home: Path, version: str) -> None:
-    """An error under the releases that never make it anew, information under the others."""
+    """An error under the releases that never add it again; else a note while no gateway runs."""
     history(home, version, "DROP TRIGGER messages_fts_update")
     (home / "kanban.db").unlink()
 
@@ -317,7 +318,10 @@ def test_lost_trigger(home: Path, version: str) -> None:
         assert (finding.severity, finding.fix) == (Severity.ERROR, "complete-schema")
         assert "Searching does not find new messages" in finding.detail
     else:
-        assert (finding.severity, finding.fix) == (Severity.INFO, None)
+        assert (finding.severity, finding.fix) == (Severity.INFO, "complete-schema")
+        _, [finding] = look(home, version, running=True)
+        assert finding.severity is Severity.ERROR
+        assert "Searching does not find new messages" in finding.detail
 
 
 def test_lost_view(home: Path) -> None:
@@ -349,35 +353,36 @@ def test_an_earlier_search_index(home: Path) -> None:
 
 
 def test_lost_full_text_table(home: Path) -> None:
-    """Hermes makes it anew with its triggers, which are not told of beside it."""
+    """Hermes creates it again with its triggers, which are not reported beside it."""
     triggers = [f"DROP TRIGGER messages_fts_{word}" for word in ("insert", "update", "delete")]
     history(home, "0.13.0", *triggers, "DROP TABLE messages_fts")
 
     _, [finding] = look(home, "0.13.0")
 
     assert finding.title == "state.db lacks the search index messages_fts"
-    assert finding.severity is Severity.INFO
+    assert (finding.severity, finding.fix) == (Severity.INFO, "complete-schema")
+    assert look(home, "0.13.0", running=True)[1][0].severity is Severity.ERROR
 
 
 @pytest.mark.parametrize("running", [False, True])
 def test_lost_index(home: Path, running: bool) -> None:
-    """Hermes makes it anew, and nothing fails without it."""
+    """Hermes creates it again, and nothing fails without it: a note, but the fix can add it."""
     history(home, "0.19.0", "DROP INDEX idx_messages_session", "DROP INDEX idx_sessions_source")
 
     _, [finding] = look(home, "0.19.0", running=running)
 
-    assert (finding.severity, finding.fix) == (Severity.INFO, None)
+    assert (finding.severity, finding.fix) == (Severity.INFO, "complete-schema")
     assert finding.evidence[0].what == "missing indexes: idx_messages_session, idx_sessions_source"
 
 
 @pytest.mark.parametrize("running", [False, True])
 def test_lost_table(home: Path, running: bool) -> None:
-    """Hermes makes it anew at a start, but not under a running gateway."""
+    """Hermes creates it again at a start, but not while the gateway is running."""
     history(home, "0.19.0", "DROP TABLE gateway_routing")
 
     _, [finding] = look(home, "0.19.0", running=running)
 
-    assert finding.severity is (Severity.ERROR if running else Severity.INFO)
+    assert finding.severity is (Severity.ERROR if running else Severity.WARNING)
     assert finding.evidence[0].what == "missing table: gateway_routing"
 
 
@@ -463,11 +468,21 @@ def test_a_flipped_bit_is_no_newer_hermes(home: Path) -> None:
     assert look(home, "0.19.0")[1] == []
 
 
+@pytest.mark.parametrize("running", [False, True])
+def test_a_column_that_hermes_adds_when_it_needs_it(home: Path, running: bool) -> None:
+    """A healthy file of 0.20 lacks it until a task is delegated, so it is not missing."""
+    history(home, "0.20.5", "ALTER TABLE async_delegations DROP COLUMN origin_session_id")
+    (home / "kanban.db").unlink()
+
+    for installed in ("0.20.5", None):
+        assert look(home, installed, running=running)[1] == []
+
+
 def test_added_later_by_every_release_of_this_version(home: Path) -> None:
     """Without an installation, the schema version says which releases may run here."""
-    history(home, "0.20.5", "ALTER TABLE async_delegations DROP COLUMN origin_session_id")
+    history(home, "0.20.5", "ALTER TABLE sessions DROP COLUMN cost_status")
 
     result, [finding] = look(home)
 
-    assert result.status is Status.OK
-    assert (finding.severity, finding.fix) == (Severity.INFO, None)
+    assert result.status is Status.PROBLEM
+    assert (finding.severity, finding.fix) == (Severity.WARNING, "complete-schema")

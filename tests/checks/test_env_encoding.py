@@ -27,7 +27,6 @@ def look(home: Path) -> tuple[CheckResult, list[Finding]]:
 
 CURABLE = {
     "mark": (codecs.BOM_UTF8 + TEXT.encode(), "byte order mark"),
-    "mark and nothing else": (codecs.BOM_UTF8, "byte order mark"),
     "UTF-16 LE": (codecs.BOM_UTF16_LE + TEXT.encode("utf-16-le"), "UTF-16"),
     "UTF-16 BE": (codecs.BOM_UTF16_BE + TEXT.encode("utf-16-be"), "UTF-16"),
     "UTF-32 LE": (codecs.BOM_UTF32_LE + TEXT.encode("utf-32-le"), "UTF-32"),
@@ -52,6 +51,27 @@ def test_curable(home: Path, case: str) -> None:
     assert words in finding.title
     assert finding.evidence[0].where == ".env"
     assert "canary" not in str(finding)
+
+
+def test_an_exported_variable_is_lost_too(home: Path) -> None:
+    """The mark stands before `export`."""
+    support.put(home / ".env", codecs.BOM_UTF8 + b"export TELEGRAM_BOT_TOKEN=x\nB=1\n")
+
+    _, [finding] = look(home)
+
+    assert finding.severity is Severity.ERROR
+    assert "TELEGRAM_BOT_TOKEN" in finding.detail
+
+
+@pytest.mark.parametrize("text", ["", "# mine\nA=1\n", "\nA=1\n", " # a=b\r\nA=1\r\n"])
+def test_a_mark_that_spoils_nothing(home: Path, text: str) -> None:
+    """If the first line sets no variable, Hermes reads them all."""
+    support.put(home / ".env", codecs.BOM_UTF8 + text.encode())
+
+    _, [finding] = look(home)
+
+    assert (finding.severity, finding.fix) == (Severity.INFO, "rewrite-env")
+    assert "does not read" not in finding.detail
 
 
 BY_HAND = {

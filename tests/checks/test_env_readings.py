@@ -21,7 +21,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_found(home: Path, case: str) -> None:
     """A key that nothing uses today."""
-    config = "model: {provider: openrouter, default: x}\n"
+    config = "model: {provider: openrouter, default: acme/x}\n"
     env = "OPENROUTER_API_KEY=sk-or-v1-abcdef\n" + CASES[case]
 
     _, findings = config_homes.look(config_homes.write(home, config, env), ID)

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,12 @@ from hermes_doctor.probes.probes import Probes
 from hermes_doctor.processes import oom_kills, process_stat
 from hermes_doctor.processes.oom_kills import Kill
 from hermes_doctor.supervisors.find import Supervision
-from hermes_doctor.supervisors.unit import SYSTEMD_USER, Unit
-from tests.helpers import fake_gateway, support
+from hermes_doctor.supervisors.unit import DOCKER, SYSTEMD_USER, Unit
+from tests.helpers import fake_gateway, fake_supervision, support
 from tests.helpers.fake_managers import until
 from tests.helpers.one_check import ask
 from tests.helpers.real.gateways import end
+from tests.helpers.unit_ends import CRASHED, NEVER, STOPPED
 from tests.probes.test_probes import pretender
 
 Tags = tuple[tuple[str, dict[str, object]], ...]
@@ -90,6 +92,30 @@ def test_left_down_by_a_repair(home: Path, words: list[str], calm: bool) -> None
     assert set(found) == {"GW-DOWN"}
     assert found["GW-DOWN"].severity is (Severity.INFO if calm else Severity.ERROR)
     assert ("could not start it again" in found["GW-DOWN"].detail) is not calm
+
+
+@pytest.mark.parametrize(
+    ("down", "severity", "ran"),
+    [
+        ("", Severity.ERROR, True),
+        ("not-wanted", Severity.ERROR, False),
+        ("on-purpose", Severity.INFO, False),
+    ],
+)
+def test_left_down_by_an_undo(home: Path, down: str, severity: Severity, ran: bool) -> None:
+    """It was down before the repair, and counts as it did then."""
+    end = fake_gateway.ended(home, *CLEAN, gateway_state="stopped")
+    undo = "20260101-000001-abc"
+    ended = {"ended_at": end.isoformat()}
+    fix = {"gateway": "started", "undone_by": undo, "items": [{"down": down}], **ended}
+    runs = home / "backups" / "doctor" / "runs"
+    support.put(runs / "20260101-000000-abc" / "run.json", json.dumps(fix))
+    support.put(runs / undo / "run.json", json.dumps({"gateway": "left-stopped", **ended}))
+
+    found = look(home)["GW-DOWN"]
+
+    assert (found.severity, found.data["ran"]) == (severity, ran)
+    assert ("undid a repair" in found.detail) is (severity is Severity.ERROR)
 
 
 def test_stopped_since_a_repair_left_it_down(home: Path) -> None:
@@ -170,49 +196,100 @@ def test_clean_end_under_a_unit(home: Path, unit: str, monkeypatch: pytest.Monke
     assert found["GW-DOWN"].evidence[-1].where == "hermes-gateway.service"
 
 
-@pytest.mark.parametrize(("restart", "calm"), [("always", True), ("on-failure", False)])
+@pytest.mark.parametrize("restart", ["always", "on-failure", "no"])
+@pytest.mark.parametrize(("how", "calm"), [(STOPPED, True), (STOPPED | CRASHED, False)])
+@pytest.mark.parametrize("killed", [False, True])
 def test_stopped_through_its_service(
-    home: Path, restart: str, calm: bool, monkeypatch: pytest.MonkeyPatch
+    home: Path,
+    how: dict[str, str],
+    calm: bool,
+    killed: bool,
+    restart: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A unit with Restart=always rests after an orderly stop only when it was told to stop."""
-    fake_gateway.ended(home, *CLEAN, gateway_state="stopped")
-    settings = {"UnitFileState": "enabled", "Restart": restart}
+    """A gateway ends with status 1 when systemd stops it, or is killed if it takes too long."""
+    fake_gateway.ended(home, *([] if killed else FAILED))
+    if not killed:
+        support.put(home / ".clean_shutdown", "")
+    settings = how | {"UnitFileState": "enabled", "Restart": restart}
+    set_unit(monkeypatch, home, settings, "failed")
+
+    found = look(home)["GW-DOWN"]
+
+    assert found.severity is (Severity.INFO if calm else Severity.ERROR)
+    assert ("A command stopped hermes-gateway.service" in found.detail) is calm
+    assert found.data["ran"] is not calm
+
+
+def set_unit(
+    patch: pytest.MonkeyPatch, home: Path, settings: dict[str, str], state: str = "inactive"
+) -> None:
+    """Let systemd have this unit for the home."""
     name = "hermes-gateway.service"
-    one = Unit(SYSTEMD_USER, name, None, home, None, "inactive", settings, {}, None)
+    one = Unit(SYSTEMD_USER, name, None, home, None, state, settings, {}, None)
+    told = Supervision(one, (one,), False, "a test", (), None)
+    patch.setattr(Probes, "supervision", lambda _: told)
+
+
+def test_a_container_that_was_stopped(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Docker leaves it stopped, also if the home says that the gateway should run."""
+    fake_gateway.ended(home, *FAILED, desired_state="running")
+    one = Unit(DOCKER, "bot", None, home, None, "inactive", {"Stopped": "yes"}, {}, None)
     told = Supervision(one, (one,), False, "a test", (), None)
     monkeypatch.setattr(Probes, "supervision", lambda _: told)
 
     found = look(home)["GW-DOWN"]
 
-    assert found.severity is (Severity.INFO if calm else Severity.ERROR)
-    assert found.data["ran"] is not calm
+    assert found.severity is Severity.INFO
+    assert found.detail == "A command stopped the container bot, so Docker leaves it stopped."
+    assert found.data["ran"] is False
 
 
-@pytest.mark.parametrize(("rested", "calm"), [(100_020_000, True), (130_000_000, False)])
-def test_stopped_through_its_service_with_an_error(
-    home: Path, rested: int, calm: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("file", "killed", "minutes", "expected"),
+    [
+        ("disabled", False, 1, ("GW-NOT-ENABLED", True)),
+        ("disabled", True, 600, ("GW-NOT-ENABLED", True)),
+        ("disabled", False, 600, ("GW-NOT-ENABLED", False)),  # a person may have stopped it
+        ("enabled", False, 1, (None, True)),
+    ],
+)
+def test_not_started_after_a_reboot(
+    home: Path,
+    file: str,
+    killed: bool,
+    minutes: int,
+    expected: tuple[str | None, bool],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A gateway ends with status 1 when systemd stops it; only a stopped unit rests at once."""
-    fake_gateway.ended(home, *FAILED)
-    support.put(home / ".clean_shutdown", "")
-    settings = {
-        "UnitFileState": "enabled",
-        "Restart": "always",
-        "RestartUSec": "30s",
-        "ExecMainStatus": "1",
-        "ExecMainExitTimestampMonotonic": "100000000",
-        "StateChangeTimestampMonotonic": str(rested),
-    }
-    name = "hermes-gateway.service"
-    one = Unit(SYSTEMD_USER, name, None, home, None, "failed", settings, {}, None)
-    told = Supervision(one, (one,), False, "a test", (), None)
-    monkeypatch.setattr(Probes, "supervision", lambda _: told)
+    """A unit that is not enabled is the cause; nobody stopped it on purpose."""
+    ended = fake_gateway.ended(home, *([] if killed else FAILED))
+    if not killed:
+        support.put(home / ".clean_shutdown", "")
+    boot = (ended + timedelta(minutes=minutes)).timestamp()
+    monkeypatch.setattr(process_stat, "boot_time", lambda: boot)
+    set_unit(monkeypatch, home, NEVER | {"UnitFileState": file, "Restart": "always"})
+
+    found = look(home)
+
+    down = found["GW-DOWN"]
+    assert (down.caused_by, down.data["ran"]) == expected
+    assert down.severity is Severity.ERROR
+    assert "The machine restarted" in down.detail
+    if expected[0]:
+        cause = found["GW-NOT-ENABLED"]
+        assert (cause.severity, cause.fix) == (Severity.ERROR, "enable-service")
+        assert cause.title == "hermes-gateway.service is not enabled, so it did not start"
+
+
+def test_a_unit_that_systemd_has_forgotten(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have been stopped between two starts, so a start needs a yes."""
+    fake_gateway.ended(home)
+    set_unit(monkeypatch, home, NEVER | {"UnitFileState": "disabled", "Restart": "always"})
 
     found = look(home)["GW-DOWN"]
 
-    assert found.severity is (Severity.INFO if calm else Severity.ERROR)
-    assert ("A command stopped its service" in found.detail) is calm
-    assert found.data["ran"] is not calm
+    assert (found.severity, found.data["ran"]) == (Severity.ERROR, False)
 
 
 def test_never_ran(home: Path) -> None:
@@ -223,7 +300,7 @@ def test_never_ran(home: Path) -> None:
     _, [finding] = ask("gateway-running", home)
 
     assert (finding.code, finding.severity) == ("GW-DOWN", Severity.ERROR)
-    assert finding.title == "the gateway has not run here as far as its files show"
+    assert finding.title == "the gateway has never run here"
     assert finding.data["never"] is True
     assert "Telegram" in finding.evidence[0].what
     assert "123456" not in str(finding)
@@ -512,7 +589,7 @@ def test_elsewhere_of_one_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> N
     url = "http://gateway.example:8642"
     monkeypatch.setenv("GATEWAY_HEALTH_URL", url)
     assert "--network" in Probes(Home(home)).pulse().what
-    with pytest.raises(CouldNotLook, match="no gateway is running as far"):
+    with pytest.raises(CouldNotLook, match="no gateway was found among the processes"):
         Probes(Home(home), alone=False).pulse()
     support.put(home / ".env", f"export GATEWAY_HEALTH_URL='{url}'\n")
     assert "--network" in Probes(Home(home), alone=False).pulse().what
@@ -604,3 +681,36 @@ def test_unreadable_diary(home: Path) -> None:
     with pytest.raises(CouldNotLook):
         Probes(Home(home)).diary()
     assert ask("gateway-running", home)[0].status is Status.UNKNOWN
+
+
+def test_between_two_starts(home: Path) -> None:
+    """In a loop of its service there is nothing to start: it says when the next try is."""
+    settings = {
+        "SubState": "auto-restart",
+        "RestartUSec": "30s",
+        "StateChangeTimestampMonotonic": str(int((time.monotonic() - 5) * 1e6)),
+    }
+    looping = fake_supervision.unit(home, state="activating", settings=settings)
+
+    _, [finding] = fake_supervision.ask("gateway-running", home, looping, running=False)
+
+    assert (finding.code, finding.severity, finding.fix) == ("GW-DOWN", "error", None)
+    assert "systemd restarts it in 2" in finding.detail
+
+
+@pytest.mark.parametrize(("how", "seconds"), [("clean", 240), ("gone", 240), ("failed", 240)])
+def test_since_it_last_worked(home: Path, how: str, seconds: float) -> None:
+    """Starts that fail do not move the time forward; a life that worked before them does."""
+    now = datetime.now(UTC).replace(microsecond=0)
+    ends = {"clean": CLEAN, "failed": FAILED, "gone": []}
+    lives = [(900, 2, "failed"), (600, seconds, how), (300, 2, "failed"), (290, 2, "failed")]
+    for n, (age, lasted, word) in enumerate(lives):
+        began = now - timedelta(seconds=age)
+        fake_gateway.note(home, fake_gateway.DEAD - n, began, "gateway.start")
+        for tag, more in ends[word]:
+            fake_gateway.note(
+                home, fake_gateway.DEAD - n, began + timedelta(seconds=lasted), tag, **more
+            )
+
+    worked = {"gone": 300}.get(how, 600 - seconds)
+    assert look(home)["GW-DOWN"].since == now - timedelta(seconds=worked)

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import support
+from hermes_doctor.supervisors import docker
+from hermes_doctor.supervisors.unit import DOCKER, Unit
+from tests.helpers import fake_supervision, support
 from tests.helpers.gateway_home import Scene, ask
 
 
@@ -77,3 +79,39 @@ def test_runs_as_another(reachable: Path) -> None:
     _, findings = ask("home-mode", AsRoot(reachable, {}))
 
     assert [(one.code, one.severity) for one in findings] == [("PERM-OWNER", "info")]
+
+
+def container(home: Path, user: str) -> Unit:
+    """A container that fails again and again."""
+    settings = {"Status": "restarting", "NRestarts": "7", "Id": "4f" * 32}
+    return fake_supervision.unit(
+        home, kind=DOCKER, name="bot", user=user, state="activating", settings=settings
+    )
+
+
+def test_volume_of_another_user(reachable: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The state, the user and the output of the container show why it cannot start."""
+    other = os.getuid() + 1
+    output = "PermissionError: [Errno 13] Permission denied: '/opt/data/.env'"
+    monkeypatch.setattr(docker, "last_output", lambda unit: output)
+
+    _, [finding] = fake_supervision.ask(
+        "home-mode", reachable, container(reachable, str(other)), running=False
+    )
+
+    assert (finding.code, finding.severity) == ("PERM-OWNER", "error")
+    assert [one.what for one in finding.evidence] == [
+        f"runs as {other}; restarting, restarted 7 times",
+        f"owner {os.getuid()}, mode 0700",
+        output,
+    ]
+    assert f"sudo chown -R {other} {reachable}" in finding.next
+
+
+def test_volume_of_its_user(reachable: Path) -> None:
+    """It fails for another reason; nor is anything known about an image that starts as root."""
+    for user in (str(os.getuid()), "", "root"):
+        found = fake_supervision.codes(
+            "home-mode", reachable, container(reachable, user), running=False
+        )
+        assert found == []

@@ -33,6 +33,16 @@ def test_open(home: Path, platform: str, kind: str, version: str, severity: str)
     assert finding.fix == ("set-policy" if severity == "critical" else None)
 
 
+def test_open_while_a_gateway_runs(home: Path) -> None:
+    """It answers now; that nobody gets an answer would be false."""
+    config = "qqbot:\n  dm_policy: open\n"
+
+    _, [finding] = look(home, ID, SET_UP["qqbot"], config, running=True)
+
+    assert finding.title == "QQ is open to everyone, so Hermes does not start"
+    assert finding.detail.startswith("The running gateway still answers.")
+
+
 @pytest.mark.parametrize("platform", ["wecom", "weixin", "yuanbao", "whatsapp"])
 def test_open_by_a_variable(home: Path, platform: str) -> None:
     """The variable counts as well, with its line."""
@@ -52,12 +62,65 @@ def test_meant_to_be_open(home: Path, variable: str) -> None:
     assert look(home, ID, env, "qqbot:\n  dm_policy: open\n")[1] == []
 
 
-@pytest.mark.parametrize("word", ["allowlist", "pairing", "disabled", "Pairing"])
+@pytest.mark.parametrize("word", ["allowlist", "pairing", "Pairing"])
 def test_in_order(home: Path, word: str) -> None:
     """The other words; none at all; and no platform with a policy."""
     assert look(home, ID, SET_UP["weixin"] + f"WEIXIN_DM_POLICY={word}\n")[1] == []
     assert look(home, ID, SET_UP["weixin"])[1] == []
     assert look(home, ID)[0].status == "skipped"
+
+
+@pytest.mark.parametrize("version", ["0.13.0", "0.19.0"])
+@pytest.mark.parametrize(
+    ("platform", "more", "severity"),
+    [
+        ("weixin", "", "error"),
+        ("weixin", "  group_policy: allowlist\n", "warning"),
+        ("qqbot", "", "warning"),
+        ("qqbot", "  group_policy: disabled\n", "error"),
+        ("wecom", "  group_policy: Disabled\n", "error"),
+        ("whatsapp", "", "warning"),
+    ],
+)
+def test_direct_messages_are_off_on_the_only_platform(
+    home: Path, platform: str, more: str, severity: str, version: str
+) -> None:
+    """An error if groups are off as well: then nobody can write to the bot."""
+    config = f"{platform}:\n  dm_policy: disabled\n{more}"
+
+    _, [finding] = look(home, ID, SET_UP[platform], config, version=version)
+
+    assert (finding.code, finding.severity) == ("PLATFORM-POLICY", severity)
+    assert (finding.fix, finding.data["value"]) == ("set-policy", "pairing")
+    assert ("Nobody" in finding.detail) == (severity == "error")
+
+
+def test_direct_messages_are_off_on_one_of_two_platforms(home: Path) -> None:
+    """It may be meant so: only a note, without a fix."""
+    env = SET_UP["weixin"] + SET_UP["qqbot"] + "WEIXIN_DM_POLICY=disabled\n"
+
+    _, [finding] = look(home, ID, env)
+
+    assert (finding.severity, finding.fix) == ("info", None)
+    assert "QQ" in finding.detail
+
+
+def test_a_platform_for_programs_is_no_other_platform(home: Path) -> None:
+    """Other programs use `a2a`; people still cannot write to the bot."""
+    config = "weixin:\n  dm_policy: disabled\nplatforms:\n  a2a: {enabled: true}\n"
+
+    _, [finding] = look(home, ID, SET_UP["weixin"], config, version="0.20.5")
+
+    assert (finding.severity, "Nobody" in finding.detail) == ("error", True)
+
+
+def test_the_list_of_users_decides_what_replaces_disabled(home: Path) -> None:
+    """With an allowlist, the policy becomes `allowlist`; without one, `pairing`."""
+    env = SET_UP["weixin"] + "WEIXIN_DM_POLICY=disabled\nWEIXIN_ALLOWED_USERS=wx1\n"
+
+    _, [finding] = look(home, ID, env)
+
+    assert finding.data["value"] == "allowlist"
 
 
 @pytest.mark.parametrize(

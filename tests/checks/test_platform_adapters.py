@@ -53,6 +53,12 @@ def test_missing_library(home: Path, packages: Path) -> None:
     assert (qq.code, qq.severity, qq.evidence[1].where) == ("PLATFORM-DEPS", "error", str(packages))
     assert (telegram.code, telegram.severity) == ("PLATFORM-DEPS", "error")
     assert "tries to install it" in telegram.detail
+    python = home.parent / "hermes" / "bin" / "python"
+    wanted = "'hermes-agent[messaging]==0.19.0'"
+    assert f"`uv pip install --python {python} {wanted}`" in qq.next
+    support.put(packages / "pip" / "__init__.py", "")
+    [with_pip] = found(home, QQ)
+    assert f"`{python} -m pip install {wanted}`" in with_pip.next
     assert sealed.severity == switched.severity == "error"
 
 

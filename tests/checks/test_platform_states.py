@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.installation.find import Installation
 from tests.helpers import support
 from tests.helpers.gateway_home import QQ, TELEGRAM, Scene, ask, claim, old
 
@@ -107,6 +108,23 @@ def test_never_started(home: Path) -> None:
     assert "FEISHU_APP_ID" in finding.evidence[0].where
 
 
+def test_a_missing_library_comes_with_the_whole_command(home: Path) -> None:
+    """Here for a git checkout, whose environment has no copy of Hermes."""
+    checkout = home.parent / "hermes-agent"
+    support.put(checkout / "pyproject.toml", "")
+    folder = checkout / "venv" / "lib" / "python3.11" / "site-packages"
+    support.put(folder / "yaml" / "__init__.py", "")
+
+    class Installed(Scene):
+        def installation(self) -> Installation:
+            return Installation(self.version, checkout / "venv", running=True)
+
+    _, [finding] = ask("platform-states", Installed(home, OTHERS["feishu"]))
+
+    python = checkout / "venv" / "bin" / "python"
+    assert f"`uv pip install --python {python} --editable '{checkout}[feishu]'`" in finding.next
+
+
 def test_set_up_after_the_start(home: Path) -> None:
     """A gateway cannot know what was written after it began."""
     support.put(home / ".env", "FEISHU_APP_ID=x\nFEISHU_APP_SECRET=y\n")
@@ -139,6 +157,27 @@ def test_no_token(home: Path, answer: str, quote: str, title: str) -> None:
 
     assert (finding.code, finding.title) == ("QQ-TOKEN", title)
     assert finding.evidence[0].what.endswith(quote)
+
+
+@pytest.mark.parametrize(
+    ("error", "title"),
+    [
+        ("[Errno -2] Name or service not known", "QQ: the server name cannot be resolved"),
+        ("[Errno 111] Connection refused", "QQ is not connected"),
+        ("Server error '502 Bad Gateway' for url 'https://bots.qq.com/app'", "QQ is not connected"),
+    ],
+)
+def test_login_without_an_answer(home: Path, error: str, title: str) -> None:
+    """Only words of QQ are a refusal; an error of the network is shown as it is."""
+    message = f"QQ startup failed: Failed to get QQ Bot access token: {error}"
+    refused = "QQ startup failed: QQ Bot token response missing access_token: {'code': 100016}"
+    log(home, "gateway.run: Starting Hermes Gateway...", qq(refused), qq(message))
+    said = claim("qqbot", "retrying", "qq_connect_error")._replace(error_message=message)
+
+    _, [finding] = ask("platform-states", Scene(home, QQ, [said]))
+
+    assert (finding.code, finding.title) == ("PLATFORM-DOWN", title)
+    assert finding.evidence[-1].what == f"retrying: {message}"
 
 
 def test_given_up(home: Path) -> None:

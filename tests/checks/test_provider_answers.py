@@ -1,12 +1,15 @@
-"""`--network`: how the providers answer, and how that is told."""
+"""How the providers answer `--network` and `ask`, and how that is told."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hermes_doctor.model import CheckResult, Finding
+from hermes_doctor.records.last_ask import AskRecord, Attempt
 from tests.helpers.check_home import CANARY
 from tests.helpers.fake_provider import PAGE, error, serving
 from tests.helpers.gateway_home import Scene, ask
@@ -135,3 +138,76 @@ def test_no_message(home: Path) -> None:
 
     assert (result.status, found) == ("unknown", [])
     assert "could not read the answer of relay: HTTP 200" in (result.reason or "")
+
+
+def attempt(kind: str, status: int | None = None, failed: str | None = None) -> Attempt:
+    """One question to the relay, and how it ended."""
+    words = "no words" if kind != "ok" else ""
+    return Attempt(
+        *("model", "relay", "custom", "small", "relay.example"), kind, status, words, failed
+    )
+
+
+def asked(home: Path, via: str, *attempts: Attempt) -> tuple[CheckResult, list[Finding]]:
+    """What the check makes of a question."""
+    made = scene(home, "https://relay.example/v1")
+    made.network = False
+    made.asked = AskRecord(datetime.now(UTC), via, attempts)
+    return ask("provider-asked", made)
+
+
+@pytest.mark.parametrize("via", ["gateway", "provider"])
+@pytest.mark.parametrize(
+    ("kind", "status", "code", "severity"),
+    [
+        ("key", 401, "PROVIDER-401", "error"),
+        ("money", 402, "PROVIDER-402-429", "error"),
+        ("limit", 429, "PROVIDER-402-429", "warning"),
+        ("refused", 403, "PROVIDER-403", "error"),
+        ("model", 404, "CFG-MODEL", "error"),
+        ("address", 404, "CFG-MODEL", "error"),
+        ("down", 503, "PROVIDER-DOWN", "error"),
+    ],
+)
+def test_refused_question(
+    home: Path, via: str, kind: str, status: int, code: str, severity: str
+) -> None:
+    """A refusal has the code of the same line in a log, and the question as its evidence."""
+    result, [finding] = asked(home, via, attempt(kind, status))
+
+    assert (result.status, finding.code, finding.severity) == ("problem", code, severity)
+    assert (finding.subject, finding.evidence[0].where) == ("model custom", "hermes-doctor ask")
+    assert f"HTTP {status}: no words" in finding.evidence[0].what
+
+
+@pytest.mark.parametrize("failed", ["name", "connection", "certificate", "proxy", "answer"])
+def test_question_without_an_answer(home: Path, failed: str) -> None:
+    """A provider that cannot be reached is down; a gateway that is late says nothing about it."""
+    _, [finding] = asked(home, "provider", attempt("", failed=failed))
+    through = asked(home, "gateway", attempt("", failed=failed))
+
+    assert (finding.code, finding.severity) == ("PROVIDER-DOWN", "error")
+    assert through[1] == []
+
+
+def test_question_that_names_no_problem(home: Path) -> None:
+    """An answer, and a refusal that says nothing about the provider."""
+    for one in (attempt("ok", 200), attempt("unsure", 400), attempt("door", 401)):
+        assert asked(home, "gateway", one)[1] == []
+    assert asked(home, "provider", attempt("unsure", 400))[1] == []
+
+
+def test_question_that_the_fallback_answers(home: Path) -> None:
+    """Then it is a warning, as with --network."""
+    _, [finding] = asked(home, "provider", attempt("key", 401), attempt("ok", 200))
+
+    assert (finding.severity, finding.detail) == ("warning", "A fallback answers instead.")
+
+
+def test_no_question(home: Path) -> None:
+    """Without a question the check is skipped."""
+    made = scene(home, "https://relay.example/v1")
+    made.network = False
+    result, _ = ask("provider-asked", made)
+
+    assert (result.status, result.reason) == ("skipped", "no recent `hermes-doctor ask`")

@@ -33,13 +33,15 @@ def test_nobody_was_turned_away(home: Path) -> None:
     assert (result.status, findings) == ("skipped", [])
 
 
-def test_stranger(home: Path) -> None:
-    """For information, with the list and its line."""
+def test_a_person_who_is_not_on_the_allowlist(home: Path) -> None:
+    """A warning with the list, its line and the whole command; one person is seldom a stranger."""
     locked_out_users.turned_away(home)
 
     [finding] = look(home)
 
-    assert (finding.code, finding.severity) == ("AUTHZ-UNAUTHORIZED", "info")
+    assert (finding.code, finding.severity) == ("AUTHZ-UNAUTHORIZED", "warning")
+    command = "hermes-doctor fix AUTHZ-UNAUTHORIZED --subject 'telegram 42' --apply --yes"
+    assert command in finding.next
     assert (finding.subject, finding.fix) == ("telegram 42", "add-allowed-user")
     assert finding.title == "the bot refuses 42 on Telegram"
     assert "TELEGRAM_ALLOWED_USERS in .env:2" in finding.next
@@ -60,6 +62,14 @@ def test_lines(home: Path, text: str) -> None:
     support.put(home / "logs/gateway.log", locked_out_users.line(text))
 
     assert [one.subject for one in look(home)] == ["telegram 42"]
+
+
+def test_a_bot_that_many_strangers_have_found(home: Path) -> None:
+    """Each of them is a note, because a public bot refuses strangers every day."""
+    lines = [f"Unauthorized user: {number} (Kelly) on telegram" for number in (41, 42, 43, 44)]
+    support.put(home / "logs/gateway.log", "".join(map(locked_out_users.line, lines)))
+
+    assert {one.severity for one in look(home)} == {"info"}
 
 
 def test_insists(home: Path) -> None:

@@ -79,7 +79,7 @@ def test_rows_that_would_be_indexed_twice(home: Path) -> None:
     _, [found] = one_check.ask("database-pages", home)
 
     assert (found.code, found.severity.value) == ("DB-FTS-CORRUPT", "error")
-    what = "messages_fts: it already holds 60 rows that Hermes would index a second time"
+    what = "messages_fts: it already contains 60 rows that Hermes would index a second time"
     assert found.evidence[0].what == what
 
 

@@ -1,4 +1,4 @@
-"""DOCKER-S6-DOWN and DOCKER-NO-RESTART."""
+"""DOCKER-S6-DOWN, DOCKER-NO-RESTART and DOCKER-EXEC-PATH."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from hermes_doctor.examination.runner import examine
 from hermes_doctor.supervisors import s6
 from hermes_doctor.supervisors.unit import DOCKER, S6, Unit
-from tests.helpers import support
+from tests.helpers import compose_homes, support
 from tests.helpers.fake_supervision import ask, codes, unit
-from tests.helpers.one_check import ask as look
+from tests.helpers.one_check import PLUGINS, ask as look
 
 
 def slot(home: Path, status: str) -> Unit:
@@ -67,9 +68,36 @@ def test_slot_that_comes_back(home: Path) -> None:
 
 @pytest.mark.parametrize("project", ["", "bots"])
 def test_no_policy(home: Path, project: str) -> None:
-    """Nobody starts the container again; the way out depends on who made it."""
+    """Nobody starts the container again; one fix serves Compose and plain Docker."""
     settings: dict[str, Any] = {"Restart": "no", "Project": project, "Status": "running"}
     _, [finding] = ask("service-container", home, box(home, **settings))
 
-    assert (finding.code, finding.severity) == ("DOCKER-NO-RESTART", "warning")
-    assert ("compose" in finding.next) is bool(project)
+    assert (finding.code, finding.severity, finding.fix) == (
+        "DOCKER-NO-RESTART",
+        "warning",
+        "configure-container",
+    )
+    assert finding.data["wanted"] == {"restart": "unless-stopped"}
+
+
+HERMES = "/opt/hermes/.venv/bin/hermes"
+
+
+@pytest.mark.parametrize(
+    ("files", "reported"),
+    [((HERMES,), True), ((HERMES, "/usr/local/bin/hermes"), False), ((), False)],
+)
+def test_exec_finds_no_hermes(tmp_path: Path, files: tuple[str, ...], reported: bool) -> None:
+    """The image has it outside of the PATH that `docker exec` uses."""
+    compose_homes.project(tmp_path)
+    policy = {"RestartPolicy": {"Name": "always"}}
+    unit = compose_homes.container(tmp_path, HostConfig=policy)
+    probes = compose_homes.InContainer(tmp_path / "data", unit, files=files)
+    checks = [check for check in PLUGINS.checks if check.id == "service-container"]
+    _, findings = examine(probes, checks)
+
+    assert [(one.code, one.severity) for one in findings] == (
+        [("DOCKER-EXEC-PATH", "info")] if reported else []
+    )
+    if reported:
+        assert f"docker exec -it -u hermes {compose_homes.NAME} {HERMES} …" in findings[0].next

@@ -13,6 +13,7 @@ from hermes_doctor.supervisors.unit import DOCKER, LAUNCHD, S6
 from tests.helpers import support
 from tests.helpers.fake_supervision import ask, codes, unit
 from tests.helpers.one_check import ask as look
+from tests.helpers.unit_ends import CRASHED, STOPPED
 
 FAILED: dict[str, Any] = {"state": "failed"}
 
@@ -54,21 +55,14 @@ def test_given_up(home: Path, settings: dict[str, str], code: str) -> None:
     assert abs(datetime.now(UTC) - finding.since - timedelta(minutes=1)) < timedelta(seconds=20)
 
 
-def test_stopped_by_somebody(home: Path) -> None:
+@pytest.mark.parametrize("restart", ["always", "on-failure", "no"])
+def test_stopped_on_purpose(home: Path, restart: str) -> None:
     """A gateway that systemd stops ends with status 1, so its unit says failed."""
-    settings = {
-        "Result": "exit-code",
-        "ExecMainStatus": "1",
-        "RestartUSec": "30s",
-        "ExecMainExitTimestampMonotonic": "100000000",
-        "StateChangeTimestampMonotonic": "100020000",
-    }
-    stopped = unit(home, settings=settings, **FAILED)
+    stopped = unit(home, settings=STOPPED | {"Restart": restart}, **FAILED)
     assert codes("service-state", home, stopped, running=False) == []
 
-    settings["RestartPreventExitStatus"] = "1"  # then it rests by itself
-    prevented = unit(home, settings=settings, **FAILED)
-    assert codes("service-state", home, prevented, running=False) == [("GW-UNIT-FAILED", "error")]
+    crashed = unit(home, settings=STOPPED | CRASHED | {"Restart": restart}, **FAILED)
+    assert codes("service-state", home, crashed, running=False) == [("GW-UNIT-FAILED", "error")]
 
 
 @pytest.mark.parametrize("status", ["200", "203"])

@@ -26,7 +26,7 @@ def test_copied(home: Path) -> None:
 
     assert (finding.code, finding.severity) == ("TOKEN-DUP", "warning")
     assert finding.title == "profiles/work uses the same bot on Telegram"
-    assert "None has run there as far as the files show" in finding.detail
+    assert "No file there shows that a gateway has run" in finding.detail
     assert finding.subject == "telegram work"
     assert locked_out_users.SECRET not in repr(finding)
     support.put(other / "gateway_state.json", "{}")

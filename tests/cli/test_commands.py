@@ -26,6 +26,7 @@ import typer.core
 import typer.main
 from rich.cells import cell_len
 
+from hermes_doctor.cli import demo_home
 from hermes_doctor.cli.commands import app, build_only
 from tests.helpers import damage, support, terminal_screen
 
@@ -42,7 +43,7 @@ def sick(home: Path) -> Path:
     os.utime(support.put(home / "config.yaml.bak", "a: 1\n"), (1e9, 1e9))
     support.put(home / "config.yaml", "a: [\n")
     (home / "auth.json").chmod(0o644)
-    support.put(home / "projects.db", b"only text\n" * 30)
+    (home / "projects.db").mkdir()  # no fix moves a folder away
     return home
 
 
@@ -243,10 +244,21 @@ REPAIR = REPORT | {
                 "refusal": (str,),
                 "asks": bool,
                 "unnamed": bool,
+                "personal": bool,
+                "command": (str,),
                 "later": [str],
             }
         ],
         "runs": [RUN],
+        "undo": (str,),
+        "named": [
+            {
+                "code": str,
+                "state": "planned|repaired|left|absent|related|unknown",
+                "message": str,
+                "commands": [str],
+            }
+        ],
         "recovered": [str],
     }
 }
@@ -359,9 +371,8 @@ def test_repair_and_undo_documents(sick: Path) -> None:
     assert Path(run["backup"]).is_dir()
     undone = support.doctor("undo", "--yes", "--json", "--home", sick)
     assert undone.code == 0
-    shape(
-        undone.json, {"schema": "hermes-doctor/run-report/1", "home": str, "recovered": [str]} | RUN
-    )
+    receipt = {"schema": "hermes-doctor/run-report/1", "home": str, "recovered": [str]}
+    shape(undone.json, receipt | RUN | {"undone": [str]})
     assert (undone.json["kind"], undone.json["of"]) == ("undo", run["run"])
     assert support.contents(sick) == before
 
@@ -858,6 +869,7 @@ def test_completion_script(name: str) -> None:
             "hermes-doctor ",
             1,
             {
+                "ask",
                 "check",
                 "config",
                 "fix",
@@ -902,6 +914,51 @@ def test_completion(line: str, word: int, wanted: set[str]) -> None:
     )
 
     assert set(done.stdout.split()) == wanted
+
+
+def test_undo_completes_runs(home: Path) -> None:
+    """The newest first, and none that is undone already; nothing without a home."""
+    ids = []
+    for content in (b"\xef\xbb\xbfA=1\n", b"\xef\xbb\xbfA=2\n"):
+        (home / ".env").write_bytes(content)
+        done = support.doctor("fix", "ENV-BOM", "--apply", "--yes", "--json", "--home", home)
+        ids += [run["run"] for run in done.json["repair"]["runs"]]
+
+    def offered(place: Path) -> list[str]:
+        words = {"COMP_WORDS": f"hermes-doctor undo --home {place} ", "COMP_CWORD": "4"}
+        said = shell("hermes-doctor", _HERMES_DOCTOR_COMPLETE="complete_bash", **words)
+        assert said.stderr == ""
+        return said.stdout.split()
+
+    assert offered(home) == ids[::-1]
+    support.doctor("undo", ids[1], "--yes", "--home", home)
+    assert ids[1] not in offered(home)
+    assert offered(home / "nothing") == []
+
+
+def test_pick_asks_before_each_repair(home: Path) -> None:
+    """Safe ones, too. Only what was agreed to is repaired; the code says that one is left."""
+    support.put(home / ".env", b"\xef\xbb\xbf" + support.ENV.encode())
+    (home / "auth.json").chmod(0o644)
+    home.chmod(0o755)
+
+    code, said = terminal("fix", "--apply", "--pick", "--home", home, answer="n\ny\n")
+
+    assert said.count("You can undo it. [y/N]") == 2
+    assert (home / ".env").read_bytes().startswith(b"\xef\xbb\xbf")
+    assert (home / "auth.json").stat().st_mode & 0o777 == 0o600
+    assert "Repaired 1 of 2. 1 skipped, because you answered no." in " ".join(plain(said).split())
+    assert "ENV-BOM" in plain(said).partition("You answered no.")[0].splitlines()[-1]
+    assert code == 1
+
+
+@pytest.mark.parametrize("more", [[], ["--apply"], ["--apply", "--yes"], ["--apply", "--json"]])
+def test_pick_needs_somebody_to_ask(home: Path, more: list[str]) -> None:
+    """It is refused without --apply, with an answer for all, and without a terminal."""
+    done = support.doctor("fix", "--pick", *more, "--home", home)
+
+    assert done.code == 2
+    assert "--pick asks" in (done.out + done.err)
 
 
 def test_demo(tmp_path: Path) -> None:
@@ -1155,3 +1212,21 @@ def test_an_unknown_command_is_among_all() -> None:
 
 def _options(command: Any) -> list[tuple[list[str], object]]:
     return [(one.opts, one.default) for one in command.params]
+
+
+def test_check_and_fix_use_the_same_numbers(tmp_path: Path) -> None:
+    """Also behind a problem without a repair."""
+    home = tmp_path / ".hermes"
+    demo_home.make(home)
+    token = (home / ".env").read_bytes().replace(b"1234567890:AA", b"AA")
+    (home / ".env").write_bytes(token)
+    checked = support.doctor("check", "--home", home).out
+    planned = support.doctor("fix", "--home", home).out
+
+    shown = dict(re.findall(r"^(\d+) [✗!] .*  ([A-Z-]+)$", checked, re.M))
+    repaired = re.findall(r"^(\d+) +([A-Z-]+) ", planned, re.M)
+    assert all(shown[number] == code for number, code in repaired)
+    numbers = [int(number) for number, _ in repaired]
+    assert numbers[:4] == [1, 2, 4, 6], "3 is the token, 5 the gateway"
+    assert f"{len(set(numbers))} of {len(shown)} problems, " in planned
+    assert "show repairs of 1-2, 4, 6" in checked

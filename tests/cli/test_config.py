@@ -46,6 +46,17 @@ def test_table(tmp_path: Path) -> None:
     assert "secret" not in done.out
 
 
+def test_an_api_server_asks_for_its_key(tmp_path: Path) -> None:
+    """It knows neither users nor pairings."""
+    home = _home(tmp_path)
+    support.put(home / ".env", f"{ENV}API_SERVER_ENABLED=true\nAPI_SERVER_KEY=long-enough-key\n")
+
+    done = support.doctor("config", "--home", home)
+
+    [_, about] = done.out.split("API server")
+    assert "who        anybody with its key" in about
+
+
 def test_the_same_value_twice(tmp_path: Path) -> None:
     """A second place with the same value is not shown as another value."""
     home = _home(tmp_path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from typer.testing import CliRunner
 
@@ -41,9 +43,10 @@ def test_left_to_typer() -> None:
     assert front_page.page("doctor", 80) is None
 
 
-def test_same_in_every_way() -> None:
-    """Both options and no words print the same page."""
-    pages = {support.spawned(*words, env={"COLUMNS": "80"}) for words in (["--help"], ["-h"], [])}
+def test_same_in_every_way(home: Path) -> None:
+    """Both options and, where there is a home, no words print the same page."""
+    env = {"COLUMNS": "80", "HERMES_HOME": str(home)}
+    pages = {support.spawned(*words, env=env) for words in (["--help"], ["-h"], [])}
 
     assert len(pages) == 1
     assert pages.pop().out.startswith("Usage: ")

@@ -15,7 +15,9 @@ from typer.testing import CliRunner
 
 from hermes_doctor.cli import history as cli_history
 from hermes_doctor.history import database, place, pruning, upkeep
+from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
+from hermes_doctor.system import crontab
 from tests.helpers import example_history, support, terminal_screen
 from tests.helpers.histories import rows
 from tests.helpers.warm_server import ROOT
@@ -101,12 +103,26 @@ def test_no_history_yet(home: Path, env: dict[str, str], file: Path) -> None:
     for words in (["history"], ["history", "prune"]):
         done = support.doctor(*words, "--home", home, env=env)
         assert done.code == 2 and done.out == "" and done.err.count("\n") <= 2
-        assert "has no history yet" in done.err and "hermes-doctor watch install" in done.err
+        assert "has no history yet" in done.err and "hermes-doctor watch" in done.err
     assert (
         "no history"
         in support.doctor("history", "--json", "--home", home, env=env).json["error"]["message"]
     )
     assert not file.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("cron", "command"), [(True, "hermes-doctor watch install"), (False, "hermes-doctor watch")]
+)
+def test_what_can_write_a_history(
+    home: Path, monkeypatch: pytest.MonkeyPatch, cron: bool, command: str
+) -> None:
+    """A watch is installed only where systemd or cron can run it."""
+    monkeypatch.setattr(os.path, "isdir", lambda path: False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(crontab, "is_installed", lambda: cron)
+
+    assert str(cli_history._no_history(Home(home))).endswith(f": {command}")
 
 
 def test_the_screen(home: Path, env: dict[str, str], file: Path) -> None:

@@ -102,3 +102,24 @@ def test_folders_of_a_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, the
     assert shell_startup.remove() == [file]
 
     assert folders(tmp_path) == before
+
+
+def test_dry_run_writes_nothing_and_names_every_file(tmp_path: Path) -> None:
+    """What it names is what the installation then writes; after that there is nothing to do."""
+    home = support.healthy(tmp_path / "home")
+    support.put(tmp_path / ".bashrc", "# mine\n")
+    env = {"HOME": str(tmp_path), "SHELL": "/bin/bash"}
+    before = support.tree(tmp_path)
+
+    planned = support.doctor("hook", "install", "--dry-run", "--home", home, env=env)
+    untouched = support.tree(tmp_path) == before
+    done = support.doctor("hook", "install", "--home", home, env=env)
+    again = support.doctor("hook", "install", "--dry-run", "--home", home, env=env)
+
+    assert (planned.code, done.code, again.code) == (0, 0, 0), planned.err + done.err
+    assert untouched
+    named = [line[2:] for line in planned.out.splitlines() if line.startswith("→ ")]
+    assert named == [line[2:] for line in done.out.splitlines() if line.startswith("✓ ")]
+    assert len(named) == 4
+    assert planned.out.endswith("Nothing was written.\n")
+    assert again.out.startswith("✓ Already installed.")

@@ -42,7 +42,7 @@ def test_mute_and_unmute(doctor: Doctor, sick: Path, tmp_path: Path) -> None:
     assert done.code == 0 and done.err == ""
     assert done.out.splitlines() == [
         f"Muted ENV-BOM until it changes. Stored in {path}.",
-        "It ends when the problem disappears, gets worse or gains a subject.",
+        "It ends when the problem disappears, gets worse or affects something new.",
         f"To end it now: hermes-doctor unmute ENV-BOM --home {sick}",
     ]
     seen = doctor("check", "--only", "ENV-BOM")
@@ -128,7 +128,7 @@ def test_sticky_before_it_is_there(doctor: Doctor, sick: Path) -> None:
     done = doctor("mute", "CFG-YAML", "--sticky")
     assert "until it gets worse (sticky)" in done.out
     assert "If it is critical when it appears, it is not muted." in done.out
-    assert "It ends when the problem gets worse or gains a subject." in done.out
+    assert "It ends when the problem gets worse or affects something new." in done.out
     support.put(sick / "config.yaml", "a: [\n")
     assert "Muted" not in doctor("check", "--only", "CFG-YAML").out
     doctor("mute", "CFG-YAML", "--sticky", "--for", "1h")

@@ -239,7 +239,10 @@ def test_a_silence_that_is_switched_off(
         config("[severity]\n" + "".join(f'{code} = "{severity}"\n' for code in codes))
         done = doctor("check", "--home", home)
         assert done.code == 0
-        assert "✗ Your bot is not working, and config.toml turns the reason down" in done.out
+        assert (
+            "✗ Your bot is not working, and config.toml lowers the severity of the reason"
+            in done.out
+        )
         assert ("Found, but off in config.toml" in done.out) is (severity == "off")
         summary = doctor("check", "--json", "--home", home).json["summary"]
         assert summary["verdict"] == "not working"

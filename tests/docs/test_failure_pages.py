@@ -65,6 +65,8 @@ def test_words(page: Path) -> None:
         ("Written Anew, in vain.", ["Anew", "in vain"]),
         ("It is no longer running; the merest renewal is not refused.", []),
         ("The log has `nothing at all`.", []),
+        ("The adapter stops for good. It has a code of its\nown.", ["for good", "of its own"]),
+        ("For good reasons it reads files of its own gateway.", []),
         ("    echo at all", []),
         ("```sh\necho at all\n```", []),
     ],

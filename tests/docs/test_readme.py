@@ -27,6 +27,7 @@ COMMANDS = (
     "hermes-doctor fix",
     "hermes-doctor fix --apply",
     "hermes-doctor undo",
+    "make install",
     "make demo",
     "make test",
 )
@@ -76,13 +77,13 @@ def test_commands(command: str) -> None:
 
 
 def test_install() -> None:
-    """There is one line to install with, and it installs the clone, not a name from an index."""
-    lines = re.findall(
-        r"^.*\binstall\b.*$", "".join(re.findall(r"```sh\n(.*?)```", README, re.S)), re.M
-    )
+    """The first block installs the clone, not a name from an index, and then runs `check`."""
+    blocks = re.findall(r"```sh\n(.*?)```", README, re.S)
+    lines = re.findall(r"^.*\binstall\b.*$", "".join(blocks), re.M)
     name = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["name"]
 
-    assert [line for line in lines if not line.startswith("make ")] == ["pipx install ."]
+    assert blocks[0] == "make install\nhermes-doctor check\n"
+    assert lines == ["make install"]
     assert name != "hermes-doctor"
     assert f"`{name}`" in README
 

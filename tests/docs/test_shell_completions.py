@@ -111,6 +111,24 @@ def test_values(shell: Shell, folder: Path) -> None:
 
 @pytest.mark.sampled
 @every_shell
+def test_runs(shell: Shell, folder: Path) -> None:
+    """`undo` offers the runs of the home that was typed before it."""
+    for id in ("20261118-201404-770b8", "20261117-201404-770b9"):
+        (folder / "bot" / "backups" / "doctor" / "runs" / id).mkdir(parents=True)
+    lines = ["undo --home bot ", "undo --home bot 20261118", "undo --home seen "]
+
+    every, one, none = shell([f"hermes-doctor {line}" for line in lines], folder, NAMES[0])
+
+    assert {word for word in every if word[0] == "2"} == {
+        "20261118-201404-770b8",
+        "20261117-201404-770b9",
+    }
+    assert one == {"20261118-201404-770b8"}
+    assert {word for word in none if word[0] == "2"} == set()
+
+
+@pytest.mark.sampled
+@every_shell
 def test_group_with_an_argument(shell: Shell, folder: Path) -> None:
     """At `history`, its commands and all codes are offered; after a code, only options."""
     (history,) = (one for one in commands() if one.path == ("history",))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -49,6 +50,61 @@ def test_what_was_looked_at_is_history(status: Status) -> None:
     assert merge_and_explain([one], [], []) == [one]
 
 
+@pytest.mark.parametrize("start", [None, -60.0, 60.0], ids=["none runs", "earlier", "since"])
+def test_a_recent_line_is_over_once_the_gateway_was_started_again(start: float | None) -> None:
+    """The file is sound now, and the gateway has opened it since the line."""
+    last = time.time() - 120
+    one = told("DB-NOTADB", unless_ok=("database-pages",))
+    one = one._replace(data={**one.data, "last": last})
+    began = None if start is None else last + start
+
+    kept = merge_and_explain([one], [result("database-pages", Status.OK)], [], fresh_start=began)
+
+    assert kept == ([] if start == 60.0 else [one])
+
+
+def about(database: str, last: float) -> Finding:
+    """What a log says about one database."""
+    one = told("KANBAN-CORRUPT", unless_ok=("database-header", "database-pages"))
+    return one._replace(data={**one.data, "database": database, "last": last})
+
+
+BOTH = ("database-header", "database-pages")
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_a_sound_file_is_newer_evidence_than_a_line(status: Status) -> None:
+    """A board that was replaced a moment ago is sound now, whatever the log said before."""
+    one = about("kanban.db", time.time() - 5)
+
+    kept = merge_and_explain([one], [result(id, status) for id in BOTH], [])
+
+    assert kept == ([] if status in (Status.OK, Status.PROBLEM) else [one])
+
+
+def test_another_database_says_nothing_about_a_board() -> None:
+    """state.db is damaged, the board is sound: its old line is over; a damaged board keeps it."""
+    line = about("kanban.db", time.time() - 5)
+    ended = [result("database-header", Status.PROBLEM), result("database-pages", Status.OK)]
+    history = found("DB-NOTADB", "state.db", check="database-header")
+    board = found("DB-NOTADB", "kanban/boards/team/kanban.db", check="database-header")
+
+    assert merge_and_explain([line, history], ended, []) == [history]
+    assert line in merge_and_explain([line, board], ended, [])
+
+
+def test_a_problem_of_the_history_does_not_explain_a_board() -> None:
+    """The built-in causes attach what a log says about a board to the board's own file only."""
+    built_in = load.load().causes
+    line = told("KANBAN-CORRUPT")
+    history, board = found("DB-NOTADB", "state.db"), found("DB-NOTADB", "kanban.db")
+
+    [_, alone] = merge_and_explain([history, line], [], built_in)
+    [_, with_board] = merge_and_explain([board, line], [], built_in)
+
+    assert (alone.caused_by, with_board.caused_by) == (None, "DB-NOTADB")
+
+
 def test_a_note_does_not_silence_the_log() -> None:
     """The log shows what a note leads to, so its severity counts; the fix of the note stays."""
     note = found("KANBAN-SCHEMA", "kanban.db", severity=Severity.INFO, fix="complete-schema")
@@ -56,6 +112,17 @@ def test_a_note_does_not_silence_the_log() -> None:
     [both] = merge_and_explain([told("KANBAN-SCHEMA"), note], [], [])
 
     assert (both.severity, both.fix) == (Severity.ERROR, "complete-schema")
+
+
+def test_advice_of_the_log_is_left_out_beside_a_fix() -> None:
+    """The fix is what to do next: `fix` must not print "Needs you: Run hermes-doctor fix"."""
+    log = told("KANBAN-SCHEMA")._replace(next="Restart the gateway.")
+    seen = found("KANBAN-SCHEMA", "kanban.db", severity=Severity.ERROR)
+
+    [offered] = merge_and_explain([log, seen._replace(fix="complete-schema")], [], [])
+    [alone] = merge_and_explain([log, seen], [], [])
+
+    assert (offered.next, alone.next) == ("", "Restart the gateway.")
 
 
 def test_seen_and_told_are_one() -> None:

@@ -9,6 +9,7 @@ from tests.helpers.histories import found
 
 EXPECTED = {
     VerdictKind.WORKING: Condition.WORKING,
+    VerdictKind.NOT_TRIED: Condition.WORKING,
     VerdictKind.LIMITED: Condition.LIMITED,
     VerdictKind.NOT_WORKING: Condition.SILENT,
     VerdictKind.STOPPED: Condition.SILENT,

@@ -19,7 +19,7 @@ from hermes_doctor.model import (
     Severity,
 )
 from hermes_doctor.probes.probes import Probes
-from tests.helpers import support
+from tests.helpers import fake_supervision, support
 from tests.helpers.cron_homes import running
 
 TOKEN = "TELEGRAM_BOT_TOKEN=123456789:AAFzWqkHk3Jm9sL2xQp7RtYvB4nC8dE6gZ0\n"
@@ -102,6 +102,21 @@ def test_a_gateway_that_was_stopped_on_purpose(home: Path) -> None:
     assert part.text.startswith("stopped on purpose at ")
 
 
+def test_what_a_supervisor_does_next(home: Path) -> None:
+    """A unit that is not enabled, one that is, and one between two starts of a loop."""
+
+    def shown(state: str, **settings: str) -> str:
+        unit = fake_supervision.unit(home, state=state, settings=settings)
+        probes = fake_supervision.Told(home, [unit], running=False)
+        parts = states.describe(probes, DOWN, [], EFFECTS)[0].parts
+        return parts[0].text
+
+    name = fake_supervision.NAME
+    assert shown("inactive", UnitFileState="disabled") == f"not running; {name} is not enabled"
+    assert shown("inactive", UnitFileState="enabled") == "not running"
+    assert shown("activating", SubState="start") == "not running; systemd is starting it"
+
+
 @pytest.mark.parametrize(
     ("severity", "mark"), [(Severity.WARNING, Mark.LIMITED), (Severity.ERROR, Mark.BAD)]
 )
@@ -118,6 +133,25 @@ def test_a_problem_of_a_running_gateway(
     [part] = gateway.parts
     assert part.mark is mark
     assert part.text.endswith(", but too many files are open")
+
+
+def test_a_gateway_whose_next_start_fails(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It runs, so it is not marked as broken; one that is still starting is."""
+    running(monkeypatch, 1)
+    runs = (Rung("process", RungState.OK, "process 7", since=datetime.now(UTC)),)
+    effects = {"OPEN": Effect("start", "refuses"), "FILES": Effect("gateway", "full of files")}
+
+    def gateway(*findings: Finding) -> Part:
+        [state, *_] = states.describe(Probes(Home(home)), runs, findings, effects)
+        return state.parts[0]
+
+    still_starting = gateway(found("OPEN"))  # it does not have its lock yet
+    assert still_starting == Part(Mark.BAD, "starting (process 7), but refuses")
+    monkeypatch.setattr(Probes, "next_start", lambda _: None)
+    for part in (gateway(found("OPEN")), gateway(found("OPEN"), found("FILES", Severity.WARNING))):
+        assert part.mark is Mark.LIMITED
+        assert part.text.endswith("(process 7), but its next start will fail")
+    assert gateway(found("OPEN"), found("FILES")).text.endswith(", but full of files")
 
 
 def test_settings_that_cannot_be_read(home: Path) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.examination.asked import ANSWERED
+from hermes_doctor.examination.ranking import Problems
 from hermes_doctor.examination.verdict import first_cause, judge
 from hermes_doctor.model import (
     NO_PLATFORM,
@@ -24,17 +26,21 @@ from hermes_doctor.model import (
     Status,
     VerdictKind,
 )
+from hermes_doctor.render.report import lines
 
 NOW = datetime.now(UTC)
 AGO = NOW - timedelta(hours=1, minutes=1)
 OK = (CheckResult("a", "g", Status.OK),)
 RUNS = (Rung("process", RungState.OK, "process 42", NOW - timedelta(days=3)),)
-WORKS = (*RUNS, Rung("platforms", RungState.OK, "telegram", NOW))
+CONNECTED = (*RUNS, Rung("platforms", RungState.OK, "telegram", NOW))
+WORKS = (*CONNECTED, Rung("answers out", RungState.OK, "", NOW))
+NO_MESSAGE = Rung("messages in", RungState.UNKNOWN, "no message since it started")
 DOWN = (Rung("process", RungState.FAILED, "no gateway of this home runs", AGO),)
 BLIND = (Rung("process", RungState.UNKNOWN, "permission denied"),)
 EFFECTS = {
     "FROZEN": Effect("gateway", "frozen"),
     "NOT-RUNNING": Effect("down", "not running"),
+    "OPEN": Effect("start", "refuses to start"),
     "NO-KEY": Effect("model", "no key"),
     "REJECTED": Effect("platform", "login rejected"),
     "BROKEN-DB": Effect("data", "unreadable"),
@@ -87,13 +93,48 @@ def test_working_says_when_the_last_message_came() -> None:
     assert judged.primary is None
 
 
-def test_running_without_traffic_claims_no_more_than_that() -> None:
-    """No message has come in, so nobody knows whether it would be answered."""
-    connected = Rung("platforms", RungState.OK, "telegram", NOW)
-    assert judge(report(ladder=(*RUNS, connected))).headline == (
-        "Your bot is connected. No message has come in since it started."
-    )
-    assert "is running since" in judge(report()).headline
+def test_an_answered_question_shows_that_it_works() -> None:
+    """A question through the gateway counts, also if no message has come in."""
+    asked = Rung("answers out", RungState.OK, ANSWERED, datetime.now(UTC) - timedelta(minutes=3))
+    judged = judge(report(ladder=(*WORKS, asked)))
+
+    assert judged.kind is VerdictKind.WORKING
+    assert judged.headline == "Your bot is working. It answered a question 3 min ago."
+
+
+def test_not_tried_yet_is_not_working() -> None:
+    """Nothing was asked since the start, so nobody knows whether it would be answered."""
+    judged = judge(report(ladder=(*CONNECTED, NO_MESSAGE)))
+    assert judged.kind is VerdictKind.NOT_TRIED
+    assert judged.headline == "Your bot is running, not tried yet: no message since it started."
+    limited = judge(report(found("OTHER", Severity.WARNING), ladder=(*CONNECTED, NO_MESSAGE)))
+    assert limited.headline == "Your bot is running, not tried yet. 1 warning."
+    assert "has been running since" in judge(report()).headline
+
+
+def test_a_log_that_does_not_reach_back_to_the_start() -> None:
+    """What older lines say is unknown, so "not tried yet" would be a guess."""
+    newest = NO_MESSAGE._replace(since=AGO)
+    judged = judge(report(ladder=(*CONNECTED, newest)))
+    assert judged.kind is VerdictKind.NOT_TRIED
+    assert judged.headline.startswith("Your bot is running. No message since ")
+
+
+def test_a_first_message_that_has_no_answer_yet() -> None:
+    """Neither "working" nor "not tried yet" would be true."""
+    came = Rung("messages in", RungState.OK, "", NOW - timedelta(seconds=5))
+    judged = judge(report(ladder=(*CONNECTED, came)))
+    assert judged.kind is VerdictKind.NOT_TRIED
+    assert judged.headline.startswith("Your bot is running. Last message ")
+    assert judged.headline.endswith(" ago, no answer yet.")
+
+
+def test_a_fallback_model_that_answers() -> None:
+    """The main model is refused, but people get answers."""
+    refused = found("NO-KEY", Severity.WARNING, data={"fallback": "deepseek, chat"})
+    judged = judge(report(refused, ladder=WORKS))
+    assert judged.kind is VerdictKind.LIMITED
+    assert judged.headline == "Your bot is working with its fallback model: title of NO-KEY."
 
 
 @pytest.mark.parametrize("code", ["FROZEN", "NO-KEY", "NOT-RUNNING"])
@@ -120,9 +161,11 @@ def test_a_warning_silences_nothing() -> None:
 def test_a_running_process_alone_is_not_a_working_bot() -> None:
     """Without a connected platform or an answer the headline speaks of the gateway only."""
     assert judge(report(found("OTHER", Severity.WARNING))).headline == (
-        "The gateway is running, with 1 warning."
+        "The gateway is running. 1 warning."
     )
-    assert judge(report(found("BROKEN-DB"))).headline == "The gateway is running, with 1 problem."
+    assert judge(report(found("BROKEN-DB"))).headline == (
+        "The gateway is running. Problem: title of BROKEN-DB."
+    )
 
 
 def test_several_problems_are_counted() -> None:
@@ -139,17 +182,19 @@ def test_the_only_platform() -> None:
     judged = judge(one)
 
     assert judged.kind is VerdictKind.NOT_WORKING
-    assert judged.headline.startswith("Nobody on QQ gets an answer since ")
+    assert judged.headline.startswith("Nobody on QQ has had an answer since ")
 
 
 def test_one_of_two_platforms() -> None:
     """The other one still works."""
     both = (Part(Mark.BAD, QQ), Part(Mark.GOOD, TELEGRAM))
 
-    judged = judge(report(found("REJECTED", subject="qqbot"), platforms=both))
+    judged = judge(report(found("REJECTED", subject="qqbot"), platforms=both, ladder=WORKS))
 
     assert judged.kind is VerdictKind.LIMITED
     assert judged.headline == "Your bot is working, but nobody on QQ gets an answer."
+    untried = judge(report(found("REJECTED", subject="qqbot"), platforms=both))
+    assert untried.headline == "Your bot is running, but nobody on QQ gets an answer."
 
 
 def test_a_platform_that_is_not_connected_yet() -> None:
@@ -165,7 +210,23 @@ def test_a_damaged_database_is_a_limit() -> None:
     judged = judge(report(found("BROKEN-DB"), ladder=WORKS))
 
     assert judged.kind is VerdictKind.LIMITED
-    assert judged.headline == "Your bot is working with limits: 1 problem."
+    assert judged.headline == "Your bot is working with limits: title of BROKEN-DB."
+
+
+@pytest.mark.parametrize("severity", [Severity.ERROR, Severity.INFO])
+def test_what_is_broken_comes_before_the_start(severity: Severity) -> None:
+    """Whether the gateway crashed or was stopped on purpose."""
+    broken = found("BROKEN-DB", Severity.CRITICAL, fix="cure")
+    stopped = report(found("NOT-RUNNING", severity), broken, ladder=DOWN)
+    judged = judge(stopped)
+
+    assert "Repair this" in judged.headline
+    assert "title of BROKEN-DB" in judged.headline
+    assert judged.primary is broken
+    screen = [line.text for line in lines(stopped._replace(verdict=judged))]
+    first = next(line for line in screen if line.startswith("Next:"))
+    assert first.startswith("Next: hermes-doctor fix ")
+    assert not [line for line in screen if "gateway run" in line or "fix NOT-RUNNING" in line]
 
 
 def test_one_chat_is_not_the_whole_bot() -> None:
@@ -180,7 +241,7 @@ def test_a_stopped_bot() -> None:
     judged = judge(report(found("NOT-RUNNING", Severity.INFO, since=AGO), ladder=DOWN))
 
     assert judged.kind is VerdictKind.STOPPED
-    assert judged.headline.startswith("Your bot is stopped since ")
+    assert judged.headline.startswith("Your bot has been stopped since ")
 
 
 def test_a_home_that_is_not_set_up() -> None:
@@ -264,3 +325,40 @@ def test_first_is_the_root_and_a_stopped_gateway_comes_last() -> None:
     assert first_cause(report(follows, key)) == key
     lost = found("FROZEN", caused_by="NEVER-FOUND")
     assert first_cause(report(lost)) == lost
+
+
+@pytest.mark.parametrize(
+    ("ladder", "kind", "headline"),
+    [
+        (WORKS, VerdictKind.LIMITED, "Your bot is working now, but its next start will fail: "),
+        (CONNECTED, VerdictKind.LIMITED, "Your bot is running now, but its next start will fail: "),
+        (DOWN, VerdictKind.NOT_WORKING, "Your bot is not working: "),
+    ],
+)
+def test_what_only_the_next_start_refuses(
+    ladder: tuple[Rung, ...], kind: VerdictKind, headline: str
+) -> None:
+    """A gateway that was started before answers; one that does not run will not answer."""
+    judged = judge(report(found("OPEN", Severity.CRITICAL), ladder=ladder))
+
+    assert (judged.kind, judged.headline) == (kind, f"{headline}title of OPEN.")
+
+
+def test_a_start_that_is_failing_now() -> None:
+    """A gateway that is still starting has not started before the setting."""
+    starting = PartState("gateway", (Part(Mark.BAD, "starting (process 42), but refuses"),))
+    ill = report(found("OPEN", Severity.CRITICAL))
+
+    assert judge(ill).kind is VerdictKind.LIMITED
+    assert judge(ill._replace(states=(starting, *ill.states))).kind is VerdictKind.NOT_WORKING
+
+
+def test_what_ends_with_its_cause() -> None:
+    """If all problems of a group are repaired, what they caused needs no work of its own."""
+    cause = found("BROKEN-DB", subject="state.db")
+    effect = found("NOT-RUNNING", caused_by="BROKEN-DB")
+    other = found("NO-KEY")
+    tree = Problems(report(cause, effect, other))
+
+    assert tree.consequences_of([cause]) == [effect]
+    assert tree.consequences_of([effect, other]) == []

@@ -112,7 +112,7 @@ def test_titles_stay_unique(home: Path, path: Path) -> None:
     new = "SELECT title, parent_session_id FROM sessions WHERE id = 'new'"
     assert fix_cycle.rows(path, new) == [(None, None)]
     assert fix_cycle.rows(path, "SELECT id FROM sessions WHERE title = 'the same'") == [("s1",)]
-    assert "came without a title" in " ".join(cured.notes)
+    assert "got no title" in " ".join(cured.notes)
 
 
 def test_deleted_after_they_were_added(home: Path, path: Path) -> None:

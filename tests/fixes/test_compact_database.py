@@ -26,5 +26,5 @@ def test_gives_the_space_back(home: Path) -> None:
     assert path.stat().st_size < 4 * 1024**2
     assert fix_cycle.messages(path) == kept
     assert fix_cycle.found_by_search(path, "message") == len(kept)
-    assert cured.notes == ["68 MB of unused pages were given back."]
+    assert cured.notes == ["68 MB of unused pages were removed."]
     cured.undo()

@@ -425,6 +425,48 @@ def test_full_text_table_of_another_tables_content(tmp_path: Path) -> None:
     assert lacking(path, plan) == []
 
 
+def test_texts_of_a_lost_column(tmp_path: Path) -> None:
+    """The search index has the last copy of them and keeps it; new rows are indexed, too."""
+    path = support.history(tmp_path / "state.db")
+    lose(path, ("messages", "content"))
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        known = db.execute("SELECT c0 FROM messages_fts_content ORDER BY id").fetchall()
+        db.execute(
+            "INSERT INTO messages (session_id, role, tool_name, timestamp)"
+            " VALUES ('s1', 'tool', 'walrus', 2)"
+        )
+        db.execute("DELETE FROM messages WHERE id = 4")
+
+    completion.complete(path, STATE, lacking(path, STATE))
+
+    assert lacking(path, STATE) == []
+    del known[3]
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        kept = db.execute("SELECT c0 FROM messages_fts_content ORDER BY id").fetchall()
+        assert kept[:-1] == known and len(known) == 49
+        for table in STATE.virtual:
+            assert db.execute(SEARCH.format(table=table)).fetchall() == [(51,)]
+
+
+@pytest.mark.parametrize("rebuilt", [False, True], ids=["appended", "rebuilt"])
+def test_values_under_a_former_name(tmp_path: Path, rebuilt: bool) -> None:
+    """Boards from before 0.13 keep two values: Hermes copies them only when it adds the column."""
+    path = made(tmp_path / "kanban.db", KANBAN)
+    with contextlib.closing(sqlite3.connect(path)) as db, db:
+        db.execute("ALTER TABLE tasks ADD COLUMN spawn_failures INTEGER")
+        db.execute("ALTER TABLE tasks ADD COLUMN last_spawn_error TEXT")
+        db.execute("UPDATE tasks SET spawn_failures = 3, last_spawn_error = 'no such profile'")
+    names = ["consecutive_failures", "last_failure_error"] + ["title"] * rebuilt  # NOT NULL
+    lose(path, *(("tasks", name) for name in names))
+
+    completion.complete(path, KANBAN, lacking(path, KANBAN))
+
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        sql = "SELECT consecutive_failures, last_failure_error, spawn_failures FROM tasks"
+        assert db.execute(sql).fetchall() == [(3, "no such profile", 3)]
+    assert lacking(path, KANBAN) == []
+
+
 # -- what is there and otherwise -----------------------------------------------------------
 
 

@@ -34,6 +34,7 @@ def test_bad_rows_go(home: Path) -> None:
     assert ids == [("r1",), ("r2",)]
     assert fix_cycle.rows(path, "SELECT name FROM conversations") == [("c1",)]
     assert cured.notes == [
-        "2 responses that cannot be read were evicted, and 2 conversations that led to none."
+        "2 responses that cannot be read were removed, "
+        "and 2 conversations whose response is missing."
     ]
     cured.undo()

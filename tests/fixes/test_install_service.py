@@ -9,7 +9,7 @@ import pytest
 from hermes_doctor.gateway.detached import Detached
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
-from hermes_doctor.planning import install_service
+from hermes_doctor.schedule import temporary_home
 from hermes_doctor.steps.machine import InstallService
 from tests.helpers.fake_supervision import Told, unit
 from tests.helpers.planned_steps import Steady, finding, owned, sentences
@@ -20,7 +20,7 @@ FOUND = finding("GW-UNSUPERVISED", "install-service")
 def test_plan(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hermes' own installer makes the unit, and the gateway moves under it."""
     owned(monkeypatch, Detached(Home(home), None))
-    monkeypatch.setattr(install_service, "refuse_temporary_home", lambda home: None)
+    monkeypatch.setattr(temporary_home, "refuse_temporary_home", lambda home: None)
     monkeypatch.setattr(InstallService, "refuse", lambda self: None)
     with pytest.raises(CannotFix, match="No Hermes installation was found"):
         sentences(Told(home, [], True, booted=True), FOUND)
@@ -31,10 +31,11 @@ def test_plan(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without systemd, on a home that does not last, or where there is a unit already."""
+    """On a home that does not last, or where there is a unit already.
+
+    Without systemd, cron restarts it: tests/planning/test_restart_by_cron.py.
+    """
     owned(monkeypatch, Detached(Home(home), None))
-    with pytest.raises(CannotFix, match="systemd is not running"):
-        sentences(Told(home, [], True), FOUND)
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(home.parent))
     with pytest.raises(CannotFix, match="temporary folder"):
         sentences(Told(home, [], True, booted=True), FOUND)

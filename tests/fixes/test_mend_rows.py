@@ -26,7 +26,9 @@ def test_titles(home: Path) -> None:
 
     expected = {"s5": SECRET, "s4": f"{SECRET} (3)", "s3": f"{SECRET} (4)", "s9": f"{SECRET} (2)"}
     assert dict(fix_cycle.rows(path, titles)) == before | expected
-    assert cured.notes == ["2 sessions got a number behind a title that others had."]
+    assert cured.notes == [
+        "2 sessions got a number after their title, because others had the same."
+    ]
     cured.undo()
 
 
@@ -43,7 +45,7 @@ def test_settings(home: Path, value: str) -> None:
         path, "SELECT model_config, count(*) FROM sessions GROUP BY 1 ORDER BY 1"
     )
     assert found == [(None, 2), ("{}", 38)]
-    assert cured.notes == ["The settings of 2 sessions were no JSON."]
+    assert cured.notes == ["The settings of 2 sessions were not valid JSON."]
     cured.undo()
 
 

@@ -40,6 +40,25 @@ def test_cures_and_undoes(home: Path, name: str) -> None:
     cured.undo()
 
 
+@pytest.mark.parametrize("name", ["cron/jobs.json", PAIRED])
+def test_a_comma_too_many(home: Path, name: str) -> None:
+    """A comma before a closing bracket, as people leave it, goes; one inside a text stays."""
+    store_files.everything(home)
+    spoiled = store_files.text(name).rstrip()
+    assert spoiled.endswith(b"}")
+    last = spoiled[:-1].rstrip() + b",\n}\n"
+    store_files.write(home, name, last)
+
+    cured = cure(home, CODES[name], "mend-store", name)
+
+    assert json.loads((home / name).read_bytes()) == json.loads(store_files.text(name))
+    cured.undo()
+    odd = b'{"5": {"user_name": "a,} ,] \\\\\\",}", "approved_at": 1.0,},}'
+    made = repair_bytes(odd, store("approved"))
+    assert made is not None and made.lossless
+    assert made.values["5"]["user_name"] == 'a,} ,] \\",}'
+
+
 def test_put_aside_joins(home: Path) -> None:
     """What only the file has that Hermes put aside comes back; what is there now stays."""
     store_files.write(home, "auth.json", b'{"version": 1, "providers": {"nous": {"x": 1}}}')

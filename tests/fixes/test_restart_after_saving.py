@@ -47,7 +47,7 @@ def test_saved_before_the_restart(probes: Blind) -> None:
     )
     found = finding("DB-REPLACED", "restart-after-saving", "state.db", pid=7)
     saved, kept, restarted = sentences(probes, found)
-    assert saved.startswith("state.db: save it and its deleted write-ahead log (-wal) (process 7)")
+    assert saved.startswith("state.db: save what process 7 has open, with the write-ahead log")
     assert kept.startswith("state.db: save the deleted file of process 7")
     assert restarted.startswith("restart the gateway")
     probes.pids = (7, 9)

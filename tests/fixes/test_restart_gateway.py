@@ -11,6 +11,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.installation.find import Installation
 from hermes_doctor.model import CannotFix
 from hermes_doctor.probes.probes import Probes
+from tests.helpers import support
 from tests.helpers.planned_steps import Steady, finding, owned, sentences
 
 
@@ -24,7 +25,7 @@ def probes(home: Path, monkeypatch: pytest.MonkeyPatch) -> Probes:
 def test_plan(probes: Probes) -> None:
     """Through its owner, with the reason; and only that process."""
     [said] = sentences(probes, finding("GW-SUSPENDED", "restart-gateway", pid=7))
-    assert said.endswith("hermes-gateway.service: GW-SUSPENDED in a test")
+    assert "hermes-gateway.service" in said and said.endswith(": GW-SUSPENDED in a test")
     with pytest.raises(CannotFix, match="Process 8 is not the gateway"):
         sentences(probes, finding("DB-LOCKED", "restart-gateway", pid=8))
 
@@ -34,6 +35,20 @@ def test_ended_by_now(probes: Probes, monkeypatch: pytest.MonkeyPatch) -> None:
     owned(monkeypatch, Steady(probes.home.path, None, probes.home.path.parent))
     with pytest.raises(CannotFix, match="The gateway is not running"):
         sentences(probes, finding("GW-SUSPENDED", "restart-gateway"))
+
+
+def test_a_history_that_was_repaired_by_hand(probes: Probes) -> None:
+    """Only a restart lets the gateway open it again, and only if it can be read."""
+    found = finding("SESSION-UNSAVED", "restart-gateway")
+    path = probes.home / "state.db"
+    support.put(path, "not a database\n" * 400)
+    with pytest.raises(CannotFix, match=r"First repair state\.db"):
+        sentences(Probes(probes.home), found)
+    path.unlink()
+    support.history(path)
+
+    [said] = sentences(Probes(probes.home), found)
+    assert said.startswith("restart the gateway")
 
 
 def test_no_program(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,12 +10,12 @@ import pytest
 
 from tests.helpers import support
 
-SICK = b"model:\n  default: edited\n  provider: [\n"
+SICK = b"model:\n  default: acme/edited\n  provider: [\n"
 
 
 def sicken(home: Path, data: bytes = SICK) -> dict[str, tuple[object, ...]]:
     """Break config.yaml and put an older copy beside it; what the home holds then."""
-    os.utime(support.put(home / "config.yaml.bak", "model:\n  default: older\n"), (1e9, 1e9))
+    os.utime(support.put(home / "config.yaml.bak", "model:\n  default: acme/older\n"), (1e9, 1e9))
     support.put(home / "config.yaml", data, 0o640)
     return support.contents(home)
 
@@ -29,7 +29,7 @@ def test_cures_and_undoes(home: Path, data: bytes) -> None:
     done = support.doctor("fix", "--apply", "--yes", "--json", "--home", home)
 
     assert (done.code, done.codes) == (0, [])
-    assert (home / "config.yaml").read_text() == "model:\n  default: older\n"
+    assert (home / "config.yaml").read_text() == "model:\n  default: acme/older\n"
     assert (home / "config.yaml").stat().st_mode & 0o777 == 0o640
     cured = support.contents(home)
     again = support.doctor("fix", "--apply", "--yes", "--json", "--home", home)
@@ -90,7 +90,7 @@ def test_symlink_stays(home: Path, tmp_path: Path) -> None:
     assert support.doctor("fix", "--apply", "--yes", "--home", home).code == 0
 
     assert (home / "config.yaml").is_symlink()
-    assert real.read_text() == "model:\n  default: older\n"
+    assert real.read_text() == "model:\n  default: acme/older\n"
     assert support.doctor("undo", "--yes", "--home", home).code == 0
     assert (home / "config.yaml").is_symlink()
     assert real.read_bytes() == SICK

@@ -53,22 +53,31 @@ def test_it_asks_first(home: Path) -> None:
 
 
 def test_no_sound_copy(home: Path) -> None:
-    """Nothing that could be put in its place: it stays as it is."""
+    """If every copy is damaged, too, the rows of the newest one are saved."""
     damage.rows_zeroed(copy_of(home, 1, 200))
     os.truncate(home / "state.db", 0)
 
-    assert fix_cycle.refused(home, "DB-EMPTY") == "every older copy is damaged, too"
+    cured = fix_cycle.cure(home, "DB-EMPTY", "restore-database", then="salvage-rows")
+
+    assert cured.before == ["every older copy is damaged, too. The next fix is salvage-rows."]
+    assert 0 < len(fix_cycle.messages(home / "state.db")) <= 200
+    assert any("damaged copy 20260101-000000/state.db" in note for note in cured.notes)
+    cured.undo()
 
 
-def test_no_copy(home: Path) -> None:
-    """With files of sessions only, nothing is offered."""
-    support.put(home / "sessions" / "one.jsonl", "{}\n")
-    os.truncate(home / "state.db", 0)
+def test_content_decides_which_copy_is_newest(home: Path) -> None:
+    """A person copied an old database a minute ago: the copy with newer messages is restored."""
+    newer = copy_of(home, 1, 100)
+    older = copy_of(home, 2, 80)
+    damage.execute(newer, "UPDATE messages SET timestamp = 2000")
+    damage.execute(older, "UPDATE messages SET timestamp = 1000")
+    os.utime(newer, (1_500_000_000, 1_500_000_000))
+    kept = fix_cycle.messages(newer)
+    (home / "state.db").unlink()
 
-    finding = support.finding(support.check(home), "DB-EMPTY")
+    fix_cycle.cure(home, "DB-GONE", "restore-database")
 
-    assert finding["fix"] is None
-    assert fix_cycle.refused(home, "DB-EMPTY") == "no fix is known for it"
+    assert fix_cycle.messages(home / "state.db") == kept
 
 
 def test_a_log_beside_the_empty_file(home: Path) -> None:
@@ -225,7 +234,6 @@ def test_a_zip_of_perhaps_another_home_is_used_only_alone(tmp_path: Path) -> Non
 
     plan = support.doctor("fix", "DB-EMPTY", "--home", home)
     assert "1 copy not used, perhaps of another home" in " ".join(plan.out.split())
-    assert "may be of another home" in fix_cycle.refused(home, "DB-EMPTY")
     for place in (home / "state-snapshots").rglob("state.db"):
         place.unlink()
     support.put(home / "state.db", b"<html>not found</html>" * 400)

@@ -32,7 +32,7 @@ def test_cures(home: Path, field: str) -> None:
 
     assert fix_cycle.messages(path) == kept
     assert fix_cycle.found_by_search(path, "message") == len(kept)
-    assert cured.notes == ["The header was written anew."]
+    assert cured.notes == ["The header was written again."]
 
 
 def test_undoes(home: Path) -> None:

@@ -177,14 +177,17 @@ def test_it_asks_first(home: Path) -> None:
 
 
 def test_nothing_to_read(home: Path) -> None:
-    """A file of which no row is left stays as it is."""
+    """If no row is left, an empty database follows, and the result says what is lost."""
     path = fix_cycle.history(home / "state.db")
     damage.write(path, os.urandom(path.stat().st_size - damage.PAGE), damage.PAGE)
 
-    assert (
-        fix_cycle.refused(home, "DB-MALFORMED")
-        == "No repair worked (saving its rows: no row can be read)"
-    )
+    cured = fix_cycle.cure(home, "DB-MALFORMED", "salvage-rows", then="start-empty")
+
+    [reason] = cured.before
+    assert "no row can be read" in reason
+    assert any("All messages and sessions are lost" in note for note in cured.notes)
+    assert fix_cycle.messages(path) == []
+    cured.undo()
 
 
 def test_a_newer_release(home: Path) -> None:

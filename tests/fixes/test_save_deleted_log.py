@@ -37,7 +37,7 @@ def test_saved_and_not_stopped(home: Path, tmp_path: Path) -> None:
             [item] = run["items"]
             assert (item["fix"], item["outcome"]) == ("save-deleted-log", "refused")
             assert f"process {service.running()}" in item["reason"]
-            assert run["saved"][0] in item["reason"] and "Stop what has it open" in item["reason"]
+            assert run["saved"][0] in item["reason"] and "Stop what still uses" in item["reason"]
             [command] = re.findall("`(.*)`", item["reason"])
             assert service.log == [] and service.running()
             assert crash_server.state(home) == before

@@ -60,3 +60,15 @@ def test_cures_and_undoes(home: Path, name: str, spoil: Callable[[Path], None], 
 
     assert not list(path.parent.glob(f"{path.name}*"))
     cured.undo()
+
+
+def test_readable_by_others(home: Path) -> None:
+    """Its second problem is gone with it, so nothing is left and the exit code is 0."""
+    path = cache(home, "response_store.db")
+    _lost(path)
+    path.chmod(0o644)
+
+    done = support.doctor("fix", "databases", "PERM-SECRETS", "--apply", "--yes", "--home", home)
+
+    assert done.code == 0, done.out + done.err
+    assert not path.exists()

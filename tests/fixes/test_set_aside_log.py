@@ -165,7 +165,7 @@ def test_a_receipt_of_an_earlier_version(home: Path) -> None:
     done = support.doctor("undo", "--yes", "--home", home)
 
     assert done.code == 2
-    assert "state.db changed since" in " ".join(done.err.split())
+    assert "state.db has changed since" in " ".join(done.err.split())
     assert not (home / "state.db-wal").exists()
 
 

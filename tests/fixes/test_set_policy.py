@@ -36,6 +36,22 @@ def test_closes(home: Path, more: str, kind: str, word: str) -> None:
     cured.undo()
 
 
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("more", "word"), [("", "pairing"), ("    allow_from: [A1]\n", "allowlist")]
+)
+def test_opens_direct_messages_again(home: Path, more: str, word: str) -> None:
+    """To the allowlist if there is one, else to pairing; never to everyone."""
+    before = f"platforms:\n  qqbot:  # the bot\n    dm_policy: disabled\n{more}other: 1\n"
+    support.put(home / "config.yaml", before)
+    support.put(home / ".env", QQ)
+
+    cured = cure(home, "PLATFORM-POLICY", "set-policy", "qqbot dm_policy")
+
+    assert (home / "config.yaml").read_text() == before.replace(": disabled", f": {word}")
+    cured.undo()
+
+
 def test_closes_a_variable(home: Path) -> None:
     """The line that counts, with its line ending and all else as it was."""
     support.put(home / ".env", f"{WEIXIN}WEIXIN_DM_POLICY=open\r\nLAST=1\r\n")

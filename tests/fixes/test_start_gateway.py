@@ -21,7 +21,10 @@ def test_plan(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is started through its owner."""
     owned(monkeypatch, Steady(home, None, home.parent))
     [said] = sentences(Probes(Home(home)), FOUND)
-    assert said.startswith("start the gateway with the systemd user service hermes-gateway.service")
+    assert said.startswith(
+        "start the gateway with the systemd user service hermes-gateway.service "
+        "(`systemctl --user start hermes-gateway.service`): "
+    )
 
 
 @pytest.mark.parametrize("ran", [True, False, None])

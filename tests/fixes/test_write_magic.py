@@ -91,7 +91,7 @@ def test_the_header_too(home: Path) -> None:
 
     cured = fix_cycle.cure(home, "DB-NOTADB", "write-magic")
 
-    assert cured.notes[-1] == "The header was written anew."
+    assert cured.notes[-1] == "The header was written again."
     assert fix_cycle.messages(path) == kept
     cured.undo()
 

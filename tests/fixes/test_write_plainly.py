@@ -24,7 +24,7 @@ CASES = {
 def test_cures_and_undoes(home: Path, case: str) -> None:
     """The comment is kept on a line of its own; the value is in no output."""
     before, after = CASES[case]
-    config_homes.write(home, "model: {provider: openrouter, default: x}\n", OTHER + before)
+    config_homes.write(home, "model: {provider: openrouter, default: acme/x}\n", OTHER + before)
 
     cured = fix_cycle.cure(home, "ENV-AMBIGUOUS", "write-plainly", NAME)
 

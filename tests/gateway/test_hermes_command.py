@@ -13,8 +13,8 @@ from hermes_doctor.gateway.hermes_command import profile_arguments, unit_name
 from hermes_doctor.home import Home
 from hermes_doctor.installation.find import Installation
 from hermes_doctor.model import CannotFix
-from hermes_doctor.planning import install_service
 from hermes_doctor.probes.probes import Probes
+from hermes_doctor.schedule import temporary_home
 from hermes_doctor.steps import machine
 from hermes_doctor.steps.machine import InstallService
 from hermes_doctor.supervisors.scope import Scope
@@ -99,7 +99,7 @@ def test_unit_of_a_switched_home(home: Path) -> None:
 
 def test_no_unit_for_a_switched_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is installed that would run another gateway, or be written over another's unit."""
-    monkeypatch.setattr(install_service, "refuse_temporary_home", lambda home: None)
+    monkeypatch.setattr(temporary_home, "refuse_temporary_home", lambda home: None)
     owned(monkeypatch, Detached(Home(home), None))
     found = finding("GW-UNSUPERVISED", "install-service")
     other = unit(home.parent / "other")

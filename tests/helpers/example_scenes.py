@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hermes_doctor.cli import demo_home
-from tests.helpers import fake_environments, fake_gateway, support
+from tests.helpers import fake_environments, fake_gateway, fake_provider, support
 
 SHOWN = "/home/alice"
 """The home of the user in the documents; the real path has as many characters."""
@@ -36,8 +36,8 @@ PROGRAMS = (
 _DOCTOR = """\
 #!{python} -P
 import sys
-from hermes_doctor.planning import install_service
-install_service.refuse_temporary_home = lambda home: None  # the home of an example is in /tmp
+from hermes_doctor.schedule import temporary_home
+temporary_home.refuse_temporary_home = lambda home: None  # the home of an example is in /tmp
 from hermes_doctor.__main__ import main
 sys.argv[0] = "hermes-doctor"
 main()
@@ -151,6 +151,19 @@ def _running(made: Machine, stack: contextlib.ExitStack) -> None:
     stack.enter_context(fake_gateway.gateway(made.home))
 
 
+def _answering(made: Machine, stack: contextlib.ExitStack) -> None:
+    """A home whose model is on this machine and answers; no gateway runs."""
+    support.healthy(made.home)
+    words = {"choices": [{"message": {"role": "assistant", "content": "ready"}}]}
+    provider = stack.enter_context(fake_provider.serving(200, words))
+    config = (
+        "model:\n  provider: relay\n  default: small\n"
+        f"providers:\n  relay:\n    base_url: {provider.url}\n    key_env: RELAY_KEY\n"
+    )
+    support.put(made.home / "config.yaml", config)
+    support.put(made.home / ".env", "RELAY_KEY=sk-example-0123456789\n")
+
+
 def _checkout(made: Machine, _: contextlib.ExitStack) -> None:
     """A home whose Hermes is a checkout, with a newer release in the branch `up`."""
     support.healthy(made.home)
@@ -188,6 +201,7 @@ SCENES: dict[str, Callable[[Machine, contextlib.ExitStack], None]] = {
     "configured": _configured,
     "damaged": _damaged,
     "running": _running,
+    "answering": _answering,
     "checkout": _checkout,
     "package": _package,
 }

@@ -27,6 +27,9 @@ elif words[0] == "inspect":
     found = [c for c in held["containers"] if words[-1] in (c["Id"], c["Name"].lstrip("/"))]
     print(json.dumps(found))
     code = int(not found)
+elif words[0] == "update":
+    for one in held["containers"]:
+        one["HostConfig"] = dict(RestartPolicy=dict(Name=words[2]))
 elif words[0] == "tag":
     held["names"][words[2]] = words[1]
 elif words[0] == "image":

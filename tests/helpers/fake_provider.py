@@ -21,6 +21,23 @@ def error(code: str, message: str = "no", type: str = "api_error") -> dict[str, 
     return {"error": {"message": message, "type": type, "code": code}}
 
 
+def streamed(answer: Any) -> bytes:
+    """Return an answer as the events of a stream, which Hermes asks for."""
+    words = answer["choices"][0]["message"]["content"]
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    parts = [({"role": "assistant", "content": words}, None), ({}, "stop")]
+    events = [
+        {
+            **{"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "small"},
+            "choices": [{"index": 0, "delta": delta, "finish_reason": end}],
+            **({"usage": usage} if end else {}),
+        }
+        for delta, end in parts
+    ]
+    lines = [*map(json.dumps, events), "[DONE]"]
+    return "".join(f"data: {line}\n\n" for line in lines).encode()
+
+
 @dataclass
 class Asked:
     """One received request."""
@@ -75,6 +92,8 @@ def serving(
             if made.hold is not None:
                 made.hold.wait(60)
             data = made.answer if made.answer is not None else SERVED
+            if made.status == 200 and isinstance(said, dict) and said.get("stream"):
+                data = streamed(data)
             data = data if isinstance(data, bytes) else json.dumps(data).encode()
             self.send_response(made.status)
             for name, value in made.headers.items():

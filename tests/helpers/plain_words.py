@@ -23,8 +23,24 @@ REFUSED = (
     "mere",
     "by half",
     "said to be",
+    "taken back",
+    "given back",
+    "has it that",
+    "asked about first",
+    "gains a subject",
+    "error or worse",
+    "as far as (?:its|the) files show",
+    r"for good(?! \w)",
+    r"of (?:its|their|your) own(?! \w)",
 )
+"""Regular expressions; `(?! \\w)` lets `for good reasons` and `files of its own gateway` pass."""
 _PATTERN = re.compile(rf"\b(?:{'|'.join(REFUSED)})\b(?! longer)", re.IGNORECASE)
+_SINCE = re.compile(
+    r"\b(?:is|are|gets?|works?|runs?|fails?|waits?|receives?)\b"
+    r"(?:(?!\bha(?:s|ve)\b)[^.;,:(]){0,40} since\b",
+    re.IGNORECASE,
+)
+"""What has lasted until now needs the perfect: "has not been working since", not "is not …"."""
 _CODE = re.compile(r"`[^`]*`")
 
 
@@ -47,4 +63,5 @@ def understated(severity: str, text: str) -> bool:
 
 def refused_words(text: str) -> list[str]:
     """The refused words in a text; code and quoted log lines may say what they like."""
-    return _PATTERN.findall(_CODE.sub("", text))
+    plain = _CODE.sub("", text)
+    return [*_PATTERN.findall(plain), *_SINCE.findall(plain)]

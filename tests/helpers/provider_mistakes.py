@@ -12,6 +12,7 @@ ROUTER, MINE, OPEN = "sk-or-v1-canary-0001", "sk-mine-canary-0002", "sk-open-can
 ENV = f"OPENROUTER_API_KEY={ROUTER}\nMY_KEY={MINE}\n"
 TELEGRAM = "TELEGRAM_BOT_TOKEN=123456:abcdefgh\n"
 URL = "https://api.relay.example/v1"
+VARIABLES = f"OPENAI_BASE_URL={URL}\nOPENAI_API_KEY={MINE}\n"
 OPENROUTER = "https://openrouter.ai/api/v1"
 DEEPSEEK = "https://api.deepseek.com/v1"
 BARE = f"providers:\n  openkey:\n    base_url: {URL}\n    key_env: MY_KEY\n"
@@ -62,8 +63,9 @@ def _custom(more: str, model: str = "gpt-4o-mini") -> str:
 
 
 WARNING, INFO, CRITICAL = Severity.WARNING, Severity.INFO, Severity.CRITICAL
-USE, STRIP, CORRECT, REWRITE = (
+USE, CONFIGURED, STRIP, CORRECT, REWRITE = (
     "use-own-provider",
+    "use-configured-provider",
     "strip-prefix",
     "correct-provider",
     "rewrite-setting",
@@ -114,6 +116,71 @@ MISTAKES: dict[str, Mistake] = {
         fix=USE,
         after=After(),
         of_fallback=True,
+    ),
+    "a relay set only by variables": Mistake(
+        "CFG-PROVIDER-LEFT", "model: {default: vendor/thinker}\n", env=VARIABLES
+    ),
+    "a relay set only by variables, and a provider": Mistake(
+        "CFG-PROVIDER-LEFT", FIRST, env=VARIABLES
+    ),
+    "a relay set only by a variable, and a key of OpenRouter": Mistake(
+        "CFG-PROVIDER-LEFT",
+        "model: {default: z-ai/glm-5.2}\n",
+        env=ENV + VARIABLES.partition("OPENAI_API_KEY")[0],
+        severity=WARNING,
+    ),
+    "the address of a relay, but OpenRouter": Mistake(
+        "CFG-PROVIDER-LEFT",
+        _relay("provider: openkey", f"provider: openrouter\n  base_url: {URL}/"),
+        fix=CONFIGURED,
+        after=After(),
+    ),
+    "the address of a relay in the older list, but OpenRouter": Mistake(
+        "CFG-PROVIDER-LEFT",
+        f"model: {{provider: openrouter, default: gpt-4o-mini, base_url: '{URL}'}}\n"
+        f"custom_providers:\n- name: Open Key\n  base_url: {URL}\n  api_key: ${{MY_KEY}}\n",
+        fix=CONFIGURED,
+        after=After(),
+    ),
+    "the address of a relay, and a name as at OpenRouter": Mistake(
+        "CFG-PROVIDER-LEFT",
+        _relay(
+            "provider: openkey\n  default: ",
+            f"provider: openrouter\n  base_url: {URL}\n  default: openai/",
+        ),
+        severity=WARNING,
+        fix=CONFIGURED,
+        after=After(model="openai/gpt-4o-mini"),
+    ),
+    "the address of a relay, but another model": Mistake(
+        "CFG-PROVIDER-LEFT",
+        _relay(
+            "provider: openkey\n  default: gpt-4o-mini",
+            f"provider: openrouter\n  base_url: {URL}\n  default: openai/gpt-5",
+        )
+        + "    default_model: gpt-4o-mini\n",
+        severity=WARNING,
+        fix=CONFIGURED,
+        after=After(),
+    ),
+    "the address of a relay without a provider": Mistake(
+        "CFG-PROVIDER-LEFT",
+        _relay("provider: openkey", f"base_url: {URL}"),
+        fix=CONFIGURED,
+        after=After(),
+        before=(0, 18),
+    ),
+    "a relay, but OpenRouter and a bare name": Mistake(
+        "CFG-PROVIDER-LEFT",
+        _relay("provider: openkey", "provider: openrouter"),
+        fix=CONFIGURED,
+        after=After(),
+    ),
+    "a relay, no provider and a bare name": Mistake(
+        "CFG-PROVIDER-LEFT",
+        _relay("  provider: openkey\n", ""),
+        fix=CONFIGURED,
+        after=After(),
     ),
     "the prefix is kept": Mistake(
         "CFG-MODEL-PREFIX",
@@ -449,6 +516,38 @@ MISTAKES: dict[str, Mistake] = {
             }
         },
     ),
+    "a bare name at OpenRouter": Mistake(
+        "CFG-MODEL",
+        "model: {provider: openrouter, default: gpt-4o-mini}\n",
+        fix="set-model",
+        after=After(OPENROUTER, "openai/gpt-4o-mini", ROUTER),
+    ),
+    "a bare name alone": Mistake(
+        "CFG-MODEL",
+        "model: deepseek-chat\n",
+        fix="set-model",
+        after=After(OPENROUTER, "deepseek/deepseek-chat", ROUTER),
+    ),
+    "Anthropic's own name at OpenRouter": Mistake(
+        "CFG-MODEL",
+        "model: {provider: openrouter, default: claude-sonnet-4-5}\n",
+        fix="set-model",
+        after=After(OPENROUTER, "anthropic/claude-sonnet-4.5", ROUTER),
+    ),
+    "an unknown bare name at OpenRouter": Mistake(
+        "CFG-MODEL", "model: {provider: openrouter, default: my-model}\n"
+    ),
+    "a bare name at OpenRouter, and a relay with other models": Mistake(
+        "CFG-MODEL",
+        _relay("provider: openkey", "provider: openrouter") + "    models: [glm-5, glm-5-air]\n",
+        fix="set-model",
+        after=After(OPENROUTER, "openai/gpt-4o-mini", ROUTER),
+    ),
+    "an unknown bare name at OpenRouter in the chain": Mistake(
+        "CFG-MODEL",
+        MODEL + RELAY + "fallback_providers:\n- {provider: openrouter, model: my-model}\n",
+        severity=WARNING,
+    ),
     # -- the model ------------------------------------------------------------------------------
     "a number for the model": Mistake(
         "CFG-TYPE",
@@ -632,6 +731,15 @@ HEALTHY: dict[str, tuple[str, str]] = {
         ENV,
     ),
     "an empty chain": (MODEL + RELAY + "fallback_providers: []\nfallback_model: {}\n", ENV),
+    "a bare name of a known vendor in the chain": (
+        MODEL + RELAY + "fallback_providers:\n- {provider: openrouter, model: gpt-4o-mini}\n",
+        ENV,
+    ),
+    "a bare name at its own vendor": (
+        "model: {provider: deepseek, default: deepseek-chat}\n",
+        f"DEEPSEEK_API_KEY={OPEN}\n",
+    ),
+    "a preset of OpenRouter": (FIRST.replace("z-ai/glm-5.2", '"@preset/mine"'), ENV),
     "a login outside of the home": ("model: {provider: anthropic, default: x}\n", ""),
     "another maker at a relay": (_relay("default: ", "default: anthropic/"), ENV),
     "the older list": (

@@ -86,6 +86,16 @@ def receipt(tmp_path: Path, outcome: str, kind: str = "fix") -> str:
     return run.id
 
 
+def test_a_restart_that_did_not_connect_repaired_nothing(tmp_path: Path) -> None:
+    """The problem went away by itself later, not by this run."""
+    made = recorder(tmp_path)
+    made.record(found("A"), after())
+    receipt(tmp_path, "not-connected")
+    made.record(found("A"), after(minutes=2))
+    made.record(found(), after(minutes=4))
+    assert episodes(made.file, "code", "how", "repair") == [("A", "gone", None)]
+
+
 def test_a_repair_is_recognized_by_its_receipt(tmp_path: Path) -> None:
     """Whether the watch or a person made it; a repair that came back does not count."""
     made = recorder(tmp_path)

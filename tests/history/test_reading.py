@@ -12,7 +12,7 @@ import pytest
 from hermes_doctor.history import place, reading, summary
 from hermes_doctor.home import Home
 from hermes_doctor.model import Trouble
-from hermes_doctor.schedule import job_names
+from hermes_doctor.supervisors import job_names
 from tests.helpers import budget, support
 from tests.helpers.histories import after, found, recorder, rows
 from tests.history.test_database import KINDS, damage

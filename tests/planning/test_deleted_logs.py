@@ -23,7 +23,7 @@ import pytest
 from hermes_doctor.backup.vault import Vault
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
-from hermes_doctor.planning import deleted_logs, lost_rows
+from hermes_doctor.planning import deleted_logs, lost_rows, open_databases
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.journal import Journal
 from hermes_doctor.sqlite import deleted_log
@@ -292,7 +292,7 @@ def test_the_vault_of_the_run(home: Path, path: Path, tmp_path: Path) -> None:
     step = deleted_logs.SaveDeletedLogs(Home(home), ("state.db",), (1,), 1)
     step.vaults.append(vault)
     disk.make_folder(vault.root)
-    room = lost_rows._room(step)
+    room = lost_rows.scratch_folder(step)
     assert room.parent == vault.root and vault.began(room.name)
     step.release()
     assert os.listdir(vault.root) == []
@@ -379,7 +379,7 @@ def test_killed_between(home: Path, path: Path) -> None:
 def test_a_big_log_is_read_while_it_is_written(home: Path, path: Path, tmp_path: Path) -> None:
     """Copies that are made while the process writes and checkpoints are each of one moment."""
     with holding(path, "busy") as service:
-        [pair] = deleted_logs.find(Probes(Home(home)))
+        [pair] = open_databases.find(Probes(Home(home)))
         fds = {s: os.open(f"/proc/{f.pid}/fd/{f.fd}", os.O_RDONLY) for s, f in pair.files}
         counts = []
         for n in range(10):

@@ -31,7 +31,7 @@ def test_a_step_changes_the_span_and_says_which_line(home: Path) -> None:
     """The plan shows one small change."""
     (step,) = edit_config(Probes(Home(home)), "another model", Put(("model", "default"), "m-2"))
     assert isinstance(step, ReplaceSpan)
-    assert step.after == step.before.replace(b"test-model", b"m-2")
+    assert step.after == step.before.replace(b"acme/test-model", b"m-2")
     assert len(step.new) < len("test-model")
     assert step.sentence() == "config.yaml line 3: another model"
 
@@ -39,7 +39,7 @@ def test_a_step_changes_the_span_and_says_which_line(home: Path) -> None:
 def test_nothing_to_change_is_no_step(home: Path) -> None:
     """Applying twice equals once."""
     probes = Probes(Home(home))
-    assert not list(edit_config(probes, "x", Put(("model", "default"), "test-model")))
+    assert not list(edit_config(probes, "x", Put(("model", "default"), "acme/test-model")))
     assert not list(edit_env(probes, "x", Assign("SECOND", "two")))
 
 

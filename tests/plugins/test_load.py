@@ -159,6 +159,7 @@ def test_a_fix_that_crashes(rude: Path, mine: Path) -> None:
     text = path.read_text()
     path.write_text(text.replace("    yield", "    raise RuntimeError('canary')\n    yield"))
     support.put(rude / ".env", b"\xef\xbb\xbfA=1\n")
+    support.put(rude / "config.yaml", support.CONFIG_WITHOUT_FALLBACK)
 
     done = support.doctor("fix", "--apply", "--json", "--home", rude, "--plugins", mine)
 

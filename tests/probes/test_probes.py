@@ -467,7 +467,7 @@ def test_a_symlinked_home(home: Path, tmp_path: Path) -> None:
 
 def test_report_names_the_gateway(home: Path, tmp_path: Path) -> None:
     """The line about the gateway says that it runs, and for how long."""
-    with pretender(tmp_path, {"HERMES_HOME": str(home)}) as pid:
+    with pretender(tmp_path, {"HERMES_HOME": str(home)}, lock=home / "gateway.lock") as pid:
         soon = {"hermes_doctor.probes.pulse.WATCH": 0.2}
         done = support.doctor("check", "--home", home, settings=soon)
 

@@ -139,6 +139,19 @@ def test_built_in(tmp_path: Path) -> None:
     assert switch.after.base_url.value == "https://api.deepseek.com/v1"
 
 
+@pytest.mark.parametrize("config", ["", "model: {provider: openrouter, base_url: ''}\n"])
+@pytest.mark.parametrize("name", ["deepseek", "zai", "openrouter", "gemini"])
+def test_the_address_is_shown(tmp_path: Path, name: str, config: str) -> None:
+    """Of each provider that Hermes has built in, also if an empty address is set."""
+    wish = SwitchRequest(name, model="a-model", fallback=False)
+    switch, *_ = planned(write(tmp_path, config, "DEEPSEEK_BASE_URL=\n"), wish)
+
+    lines = [line.text.strip() for line in provider_switch.plan_lines(switch, tested=True)]
+
+    assert lines[lines.index(f"to       {name}  a-model") + 1].startswith("https://")
+    assert not [line for line in lines if line.startswith(",") or "built in in" in line]
+
+
 def test_back_to_openrouter(tmp_path: Path) -> None:
     """Its models have a vendor before them, which nobody can guess."""
     home = write(tmp_path, f"model: {{provider: relay, default: m}}\nproviders:\n"

@@ -211,7 +211,7 @@ def test_one_gateway(version: str, hermes_home: MakeHome, tmp_path: Path) -> Non
             assert pids(home) == [running.pid]
     with contextlib.suppress(sqlite3.OperationalError):  # it lacks it still, or was healed
         lose(home / "kanban.db", ("tasks", "session_id"))
-    assert patient.finding("KANBAN-SCHEMA")["severity"] == "info"
+    assert patient.finding("KANBAN-SCHEMA")["severity"] == "warning"
 
 
 def look_alikes(home: Path) -> list[list[str]]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hermes_doctor.knowledge.data import load_knowledge
 from hermes_doctor.knowledge.releases import parse_release as numbers
+from hermes_doctor.settings.model_vendors import vendor_of
 from tests.conftest import need_release
-from tools import lessons, releases
+from tools import lessons, real_home, releases
 
 pytestmark = pytest.mark.real
 NEWEST = releases.ALL[-1]
@@ -31,6 +34,36 @@ def test_providers(version: str) -> None:
     }
 
     assert lessons.learn(version, "resolution") == {"resolution": known}
+
+
+NAMES = "gpt-5-mini deepseek-chat claude-sonnet-4-5 qwen3.7-max llama3 step-3 my-model o3 hermes-4"
+BARE = """
+import json, sys
+from hermes_cli.model_normalize import detect_vendor, normalize_model_for_provider
+from run_agent import AIAgent
+
+names = {names!r}.split()
+agent = AIAgent(model="gpt-5-mini", provider="openrouter", api_key="sk-or-v1-0123456789abcdef",
+                base_url="http://127.0.0.1:9/v1", quiet_mode=True, enabled_toolsets=[],
+                skip_context_files=True, skip_memory=True)
+print("ANSWER", json.dumps([[detect_vendor(name) for name in names], agent.model,
+      normalize_model_for_provider("gpt-5-mini", "openrouter")]))
+"""
+
+
+@pytest.mark.parametrize(
+    "version", ["0.13.0", pytest.param("0.16.0", marks=pytest.mark.wide), NEWEST]
+)
+def test_names_without_a_vendor(version: str, tmp_path: Path) -> None:
+    """OpenRouter gets the main model as it is written; Hermes adds a vendor only in fallbacks."""
+    need_release(version)
+
+    said = real_home.run(version, tmp_path, BARE.format(names=NAMES))
+
+    answer = said.rpartition("ANSWER")[2].splitlines()[0]
+    vendors, main, fallback = json.loads(answer)
+    assert vendors == [vendor_of(name) for name in NAMES.split()]
+    assert (main, fallback) == ("gpt-5-mini", "openai/gpt-5-mini")
 
 
 @pytest.mark.wide

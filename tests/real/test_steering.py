@@ -121,6 +121,35 @@ def suspended(one: Ward) -> None:
     assert one.pid != second and answers(one.port)
 
 
+@pytest.mark.wide
+def test_two_rounds_are_undone_together(hermes_home: MakeHome) -> None:
+    """The first round restarts the gateway; one undo restores the bytes, and it runs again.
+
+    A variable is seen to be set twice only after .env has become plain UTF-8.
+    """
+    with ward(hermes_home(VERSION)) as one:
+        env, board = one.home / ".env", one.home / "kanban.db"
+        before = env.read_bytes() if env.exists() else b""
+        support.put(env, b"\xef\xbb\xbfFIRST=1\n" + before + b"\nSECOND=2\nSECOND=3\n")
+        support.clobber(board)
+        sick = env.read_bytes(), board.read_bytes()
+        named = one.doctor("fix", "KANBAN-CORRUPT", "--apply", "--yes")
+        assert named.code == 1 and "(DB-NOTADB)" in named.out
+        first = one.pid
+
+        done = one.fix("DB-NOTADB", "ENV-BOM", "ENV-DUP")
+
+        runs = [run["run"] for run in done.json["repair"]["runs"]]
+        assert len(runs) == 2, done.out
+        assert [each["state"] for each in done.json["repair"]["named"]] == ["repaired"] * 3
+        assert one.pid != first and answers(one.port)
+        undone = one.doctor("undo", runs[0], "--yes", "--json")
+        assert undone.code == 0, undone.out + undone.err
+        assert undone.json["undone"] == runs
+        assert (env.read_bytes(), board.read_bytes()) == sick
+        assert answers(one.port)
+
+
 def test_repaired_under_a_writing_gateway(hermes_home: MakeHome) -> None:
     """It writes all the while: down for the repair, up again, and every row is there."""
     with ward(hermes_home(VERSION)) as one:
@@ -138,7 +167,7 @@ def test_repaired_under_a_writing_gateway(hermes_home: MakeHome) -> None:
         (one.home.parent / "write").unlink()
         time.sleep(0.5)
         second = one.pid
-        undone = one.doctor("undo", "--yes", "--force")
+        undone = one.doctor("undo", "--yes")
         assert undone.code == 0, undone.out + undone.err
         assert one.pid != second and answers(one.port), "down for the way back too"
         assert "DB-NOTADB" in one.check().codes

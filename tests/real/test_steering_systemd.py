@@ -27,6 +27,8 @@ from tools import releases
 
 pytestmark = [pytest.mark.real, pytest.mark.wide]
 NAME = "hermes-gateway.service"
+STEADY = "8"
+"""Seconds that a gateway must stay up after a crash loop: no longer than otherwise."""
 LIMITED = """
 [Unit]
 StartLimitIntervalSec=1h
@@ -73,7 +75,7 @@ class Ward:
         self.outside = folder / ".hermes"
         self.home = machine.user / ".hermes"
         self.bin = releases.python_of("0.19.0").parent
-        self.env = {"PATH": f"{self.bin}:{os.environ['PATH']}"}
+        self.env = {"PATH": f"{self.bin}:{os.environ['PATH']}", "HERMES_DOCTOR_STEADY": STEADY}
 
     def doctor(self, *args: str) -> support.Done:
         """Run it in there, with time enough for a restart on a busy machine."""
@@ -143,6 +145,7 @@ def test_under_its_own_unit(tmp_path: Path) -> None:
     user = tmp_path / "user"
     with systemd(user, inside=Path("/run/home/alice")) as machine:
         machine.linger(True)
+        machine.systemctl("set-environment", f"HERMES_DOCTOR_STEADY={STEADY}")  # for the watch
         ward = Ward(machine, user)
         support.put(ward.outside / "config.yaml", support.CONFIG)
         port = free_port()

@@ -28,6 +28,7 @@ pytestmark = pytest.mark.real
 SOONER = """
 import hermes_doctor.gateway.startup_proof
 hermes_doctor.gateway.startup_proof.SETTLE = 1.0
+hermes_doctor.gateway.startup_proof.STEADY = 1.0
 from hermes_doctor.__main__ import main
 main()
 """

@@ -147,3 +147,25 @@ def test_the_document() -> None:
     assert made["episodes"][0]["first_seen"] == "2026-11-17T15:00:00+00:00"
     assert made["appeared"][0]["seconds_after"] == DAY - HOUR
     assert made["marks"][0]["kind"] == "update" and made["recurring"] == []
+
+
+@pytest.mark.parametrize(
+    ("episodes", "suggested"),
+    [
+        # the newest one is a note, which is not shown
+        ([episode("OLD", 5 * DAY, None), episode("NOTE", HOUR, None, severity="info")], "OLD"),
+        # only so many open problems fit on the screen
+        ([episode(f"OPEN-{n:02}", (30 - n) * HOUR, None) for n in range(20)], "OPEN-00"),
+        # gone, and came once: nothing on the screen has a code
+        ([episode("ONCE", 5 * DAY, HOUR)], ""),
+    ],
+)
+def test_the_suggested_code_is_on_the_screen(episodes: list[Episode], suggested: str) -> None:
+    """Nobody is sent to a problem that the screen does not show."""
+    lines = text(view(*episodes)).splitlines()
+    named = [line for line in lines if line.startswith("Next: hermes-doctor history ")]
+
+    assert named == (
+        [f"Next: hermes-doctor history {suggested}  all occurrences"] * bool(suggested)
+    )
+    assert sum(suggested in line for line in lines) == (2 if suggested else len(lines))

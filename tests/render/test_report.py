@@ -8,6 +8,7 @@ import re
 
 import pytest
 from rich.cells import cell_len
+from rich.console import Console
 
 from hermes_doctor.message import clock, text as message
 from hermes_doctor.model import (
@@ -393,3 +394,20 @@ def test_several_homes() -> None:
     assert made["summary"]["status"] == "problem"
     assert made["summary"]["counts"]["error"] == 3
     assert [one["schema"] for one in made["homes"]] == ["hermes-doctor/report/1"] * 3
+
+
+def test_a_second_command_is_indented_like_the_first() -> None:
+    """Also where its purpose does not fit beside it; one that fills the row begins at its start."""
+    out = io.StringIO()
+    short, long = "hermes-doctor explain CFG-YAML", "hermes-doctor " + "x" * 40
+    texts = ("Next: ", short), ("      ", short), ("      ", long)
+    made = [
+        lines.row(lead, (command, "command"), "  more about this problem", hang=8)
+        for lead, command in texts
+    ]
+
+    console.show(made, out, Console(file=out, width=56, color_system=None))
+
+    shown = out.getvalue().splitlines()
+    assert shown[::2] == [f"Next: {short}", f"      {short}", long]
+    assert {line.strip() for line in shown[1::2]} == {"more about this problem"}

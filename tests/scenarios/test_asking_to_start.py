@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ import pytest
 from hermes_doctor.home import Home
 from hermes_doctor.probes.probes import Probes
 from tests.checks.test_gateway_running import CLEAN
-from tests.helpers import crash_server, fake_gateway, support
+from tests.helpers import crash_server, damage, fake_gateway, support
 from tests.helpers.fake_managers import STRAW
 
 pytestmark = pytest.mark.skipif(not Path("/proc/locks").exists(), reason="needs /proc")
@@ -58,7 +59,7 @@ def test_stopped_on_purpose(home: Path, env: dict[str, str]) -> None:
     for words in ([], ["--yes"]):
         done = fix(home, env, *words)
         assert done.code == 0, done.out + done.err
-        assert "stopped on purpose" in done.out and "name its code" in done.out
+        assert "stopped on purpose" in done.out and "name the code" in done.out
     plan = support.doctor("fix", "--home", home, env=env)
 
     assert plan.code == 0, plan.out + plan.err
@@ -101,9 +102,53 @@ def test_it_ran(home: Path, env: dict[str, str]) -> None:
 
     done = fix(home, env)
 
-    assert done.code == 1 and "– GW-UNSUPERVISED" in done.out, "that one is left"
-    assert done.out.count("– ") == 1, done.out
+    left = re.findall(r"^– (\S+)", done.out, re.MULTILINE)
+    assert (done.code, left) == (1, ["PLATFORM-NONE", "GW-UNSUPERVISED"]), done.out
     assert "gateway: repaired and checked" in done.out, done.out + done.err
+    assert len(running(home)) == 1
+
+
+def test_a_log_without_its_database(home: Path, env: dict[str, str]) -> None:
+    """Hermes would delete the log at its start: the rows are saved first, or nothing starts."""
+    fake_gateway.ended(home)
+    path = damage.with_log(
+        damage.history(home / "state.db"), then="UPDATE messages SET content = content || 1"
+    )
+    path.unlink()
+    before = crash_server.state(home)
+
+    shown = support.doctor("fix", "GW-DOWN", "--home", home, env=env)
+    named = fix(home, env, "GW-DOWN", "--yes")
+
+    for done in (shown, named):
+        assert "state.db-wal has the last rows of state.db" in done.out, done.out
+    assert (named.code, running(home)) == (1, [])
+    assert crash_server.state(home) == before
+    declined = fix(home, env)  # without a terminal, the repair that asks is left out
+    assert "the last rows of state.db" in declined.out and running(home) == []
+
+    done = fix(home, env, "--yes")
+
+    assert "state.db: repaired and checked" in done.out, done.out
+    assert len(running(home)) == 1
+
+
+def test_a_truncated_database(home: Path, env: dict[str, str]) -> None:
+    """Hermes would damage it further: it is repaired first, by the same run, or nothing starts."""
+    fake_gateway.ended(home, *CLEAN, gateway_state="stopped")
+    damage.cut_off(damage.history(home / "state.db"))
+    before = crash_server.state(home)
+
+    named = fix(home, env, "GW-DOWN", "--yes")
+
+    assert "state.db is damaged, and Hermes would damage it further" in named.out, named.out
+    assert "`hermes-doctor fix` shows how" in named.out
+    assert (named.code, running(home)) == (1, [])
+    assert crash_server.state(home) == before
+
+    done = fix(home, env, "DB-TRUNCATED", "GW-DOWN", "--yes")
+
+    assert "state.db: repaired and checked" in done.out, done.out
     assert len(running(home)) == 1
 
 

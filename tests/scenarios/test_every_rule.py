@@ -91,6 +91,10 @@ def happening(rule: Rule) -> Iterator[LogEntry]:
             follow = next(s for s in others if s.line is rule.followed_by)
             late = min(gap, rule.follows_within) / 2
             yield entry(follow.examples[0], rule.source)._replace(at=when + late)
+    if rule.given_up_by:  # else the next answer could be one to the same message
+        last = next(s for s in others if s.line is rule.given_up_by[0]).examples[0]
+        session = entry(own.examples[0], rule.source).session
+        yield entry(last, rule.source)._replace(at=when + 0.1, session=session)
 
 
 def verdict(rule: Rule, *entries: LogEntry) -> list[str]:
@@ -140,6 +144,7 @@ ENDED_BY_ANY = {
     *("authz-open-refused", "aux-no-credentials", "ctx-compression-slow", "gw-turn-stalls"),
     *("matrix-device-keys", "provider-aux-unpaid"),
     *("provider-copilot-token", "provider-empty", "qq-quiet", "qq-replies-lost-often"),
+    *("provider-429-lost", "provider-down", "provider-endpoint-lost", "provider-rejected-lost"),
     *("stt-not-set-up", "tool-pictures", "tts-fails", "unknown-agent-error", "upd-backends-old"),
 }
 """Rules that any success of the same kind ends, because its line does not name the subject."""
@@ -164,7 +169,7 @@ def test_another_one_works(rule: Rule) -> None:
     lines = [s for s in samples()[rule.id] if s.line in rule.cleared_by]
     for example in (example for sample in lines for example in sample.examples):
         cleared = alike(rule, entry(example, rule.source), entries[0])
-        for name in KEYS:
+        for name in rule.incident_by or KEYS:
             ours = match.fields.get(name)
             if not ours or not any(m.fields.get(name) for m in asking(rule).ask(cleared)):
                 continue

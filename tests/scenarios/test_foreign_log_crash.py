@@ -89,7 +89,7 @@ def test_a_writer_after_it_was_cut_off(how: str, server: Server, home: Path) -> 
     """All that counts was done, so the run is finished: the log stays aside."""
     ended = cut_off_and_written_to(server, home, how)
     assert ended.code == 0, ended.said
-    assert "state.db was used since" in ended.said
+    assert "state.db has been used since" in ended.said
     assert_kept(server, home)
 
 
@@ -103,7 +103,7 @@ def test_a_writer_after_only_a_part_was_done(how: str, server: Server, home: Pat
     before = board.read_bytes()
     ended = cut_off_and_written_to(server, home, how, "KANBAN-SCHEMA")
     assert ended.code == 1, ended.said
-    assert "only in part: state.db changed since" in ended.said, ended.said
+    assert "only in part: state.db has changed since" in ended.said, ended.said
     assert f"kept as {assert_kept(server, home)} and in backup" in ended.said, ended.said
     assert board.read_bytes() == before
 

@@ -269,7 +269,9 @@ def look_here(home: Path) -> dict[str, Any]:
     for line in lines:
         assert not any(ord(char) < 32 for char in line.text), line.text
         line.text.encode("utf-8")
-    json.loads(documents.dump({"plan": repair.plan_document(planned)}))
+    json.loads(
+        documents.dump({"plan": repair.plan_document(planned, lambda one: one.finding.code)})
+    )
     assert time.monotonic() - started < time_limits.stretch(SECONDS)
     made: dict[str, Any] = json.loads(documents.dump(documents.of_report(report)))
     return answered(made)

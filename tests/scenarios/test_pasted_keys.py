@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import redaction
+from hermes_doctor import redaction, setting_lines
 from tests.helpers import budget, support
 
 KEYS = {
@@ -162,7 +162,7 @@ def test_names(name: str) -> None:
     """Capitals, and several words or one such as KEY."""
     assert redaction.redact_unless_variable(name) == name
     for line in (f"key_env: {name}", f"  api_key_env: '{name}'", f"key_env: ${{{name}}}"):
-        assert redaction.redact_line(line) == line
+        assert setting_lines.redact_line(line) == line
 
 
 @pytest.mark.parametrize("name", NOT_NAMES)
@@ -171,4 +171,4 @@ def test_values_that_are_not_names(name: str) -> None:
     assert redaction.redact_unless_variable(name) == f"({len(name)}-character value)"
     if name:
         for line in ("key_env: {}", "  - api_key_env: '{}'", "token_env: ${{{}}}"):
-            assert name not in redaction.redact_line(line.format(name))
+            assert name not in setting_lines.redact_line(line.format(name))

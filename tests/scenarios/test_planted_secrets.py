@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import redaction
+from hermes_doctor import setting_lines
 from tests.helpers import support
 
 MARK = "zQcanary"
@@ -214,7 +214,7 @@ def _on_a_terminal(*args: str | Path) -> str:
     listener = threading.Thread(target=listen)
     listener.start()
     try:
-        os.write(leader, b"n\n")  # the answer, should it ask
+        os.write(leader, b"n\n" * 50)  # the answers, should it ask
         done = support.doctor(
             *args,
             env={"NO_COLOR": None, "TERM": "xterm-256color", "COLUMNS": "100"},
@@ -532,11 +532,11 @@ def test_no_import_tells(tmp_path: Path, code: str) -> None:
 )
 def test_a_secret_may_be_a_number(line: str) -> None:
     """A short number is shown only where it cannot be a password."""
-    shown = redaction.redact_line(line)
+    shown = setting_lines.redact_line(line)
     assert "4829137" not in shown.replace(".", "")
 
 
 def test_what_may_be_shown_is_shown() -> None:
     """Masking everything would be safe and useless: harmless settings stay readable."""
     for line in ("model:", "  provider: openrouter", "context_length: 131072", "enabled: true"):
-        assert redaction.redact_line(line) == line
+        assert setting_lines.redact_line(line) == line

@@ -191,6 +191,10 @@ def test_rollback_of_a_recorded_update(unpack: Unpack) -> None:
 # -- watches -------------------------------------------------------------------------------
 
 
+FOUND_SINCE = ("CFG-MODEL", "CFG-FALLBACK-NONE")
+"""Codes that the recorded home gets from checks that are newer than the recording."""
+
+
 def watch(recording: Recording, budget: str) -> list[tuple[str, str | None]]:
     """One more round of the recorded watch; its events, by kind and code."""
     home = recording.home("watched")
@@ -199,7 +203,8 @@ def watch(recording: Recording, budget: str) -> list[tuple[str, str | None]]:
     done = doctor(recording, *words)
     events = [json.loads(line) for line in done.out.splitlines()]
     assert events, done.err
-    return [(one["event"], one["code"]) for one in events]
+    told = [(one["event"], one["code"]) for one in events]
+    return [(event, code) for event, code in told if code not in FOUND_SINCE]
 
 
 def test_a_watch_resumes(unpack: Unpack) -> None:
@@ -428,6 +433,10 @@ def test_documents_keep_their_fields_and_codes(path: Path, number: int, tmp_path
     known = ABOUT[path]["documents"][number]
     recording = recorded_formats.unpacked(path, tmp_path / "moved", known["home"])
     where = ("--home", recording.home(known["home"])) if known["home"] else ()
+    settings = recording.home(known["home"] or "") / "config.yaml"
+    if known["words"][0] in ("check", "fix") and known["home"] in ("sick", "repaired"):
+        # The name of the recorded model lacks its vendor, which a newer check reports.
+        settings.write_bytes(settings.read_bytes().replace(b": test-model", b": acme/test-model"))
 
     done = doctor(recording, *known["words"], *where)
 

@@ -413,7 +413,7 @@ def add_line(probes, finding):
 
 
 def test_two_fixes_of_one_file(server: Server, home: Path, tmp_path: Path) -> None:
-    """The second of two that rewrite one file has its turn in a second round, and all is well."""
+    """The second of two that rewrite one file has its turn in a second round; one undo for both."""
     plugins = tmp_path / "plugins"
     support.put(plugins / "checks" / "twice.py", TWICE)
     support.put(plugins / "fixes" / "add_line.py", ADD)
@@ -426,6 +426,5 @@ def test_two_fixes_of_one_file(server: Server, home: Path, tmp_path: Path) -> No
     assert [item["outcome"] for item in first["items"]] == ["verified", "left"]
     assert [item["outcome"] for item in second["items"]] == ["verified"]
     assert done.code == 0
-    for text in ("ONE\n", ""):
-        assert server("undo", "--yes", "--home", home).code == 0
-        assert (home / "notes").read_text() == text
+    assert server("undo", "--yes", "--home", home).code == 0
+    assert (home / "notes").read_text() == ""

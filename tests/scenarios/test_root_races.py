@@ -32,7 +32,7 @@ def theirs(tmp_path: Path) -> Path:
     support.put(home / "config.yaml", support.CONFIG)
     crash_server.lacking(home / "kanban" / "boards" / "one" / "kanban.db")
     support.put(home / "state-snapshots" / "one" / ".env", support.ENV, 0o644)
-    support.put(home / "sessions" / "one.json", "{}")
+    support.put(home / "sessions" / "sessions.json", "{}")
     (home / "backups" / "doctor" / "runs").mkdir(parents=True)
     crash_server.chown(tmp_path / "user")
     return home

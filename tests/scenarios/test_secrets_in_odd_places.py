@@ -73,15 +73,19 @@ MARKS = {"BOM": b"\xef\xbb\xbf", "mangled": "\ufffd\ufffd".encode()}
 @pytest.mark.parametrize("kind", FIRST)
 @pytest.mark.parametrize("mark", MARKS)
 def test_a_key_in_the_place_of_the_first_name(home: Path, kind: str, mark: str) -> None:
-    """ENV-BOM names the variable that Hermes does not see, but not a key that stands there."""
+    """ENV-BOM names the variable that Hermes does not see, but not a key that stands there.
+
+    A key without "=" sets no variable, so nothing is lost.
+    """
     support.put(home / ".env", MARKS[mark] + FIRST[kind].encode() + b"\nSECOND=two\n")
+    is_lost = "=" in FIRST[kind]
 
     commands: list[tuple[str, ...]] = [("check",), ("check", "--json"), ("fix",), ("fix", "--json")]
     for command in commands:
         done = support.doctor(*command, "--home", home)
 
-        assert done.code == int(command[0] != "fix"), done.out + done.err
-        assert ".env" in done.out
+        assert done.code == int(is_lost and command[0] != "fix"), done.out + done.err
+        assert not is_lost or ".env" in done.out
         assert "CANARY" not in (done.out + done.err).upper(), command
         assert "Q0FOQVJZ" not in done.out + done.err, command
 

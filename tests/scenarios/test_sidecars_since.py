@@ -119,7 +119,7 @@ def test_rows_since(server: Server, board: Path, moment: str, mode: str) -> None
     assert titles(board) == ["a task", "since"]
     assert saved(board.parent, "kanban.db") == [old]
     if moment == "after":
-        assert "kanban.db was used since" in done.said
+        assert "kanban.db has been used since" in done.said
         assert "the run is not rolled back but finished" in done.said
         assert "session_id" in columns(board)
     else:

@@ -106,7 +106,8 @@ def test_the_others_are_repaired(home: Path, mine: Path, name: str) -> None:
         "rude",
         "kind",
     ]
-    assert [one["subject"] for one in done.json["findings"]] == [name]
+    left = [one["subject"] for one in done.json["findings"] if one["code"] != "CFG-FALLBACK-NONE"]
+    assert left == [name]
 
 
 @pytest.mark.sampled
@@ -213,7 +214,10 @@ def columns(path: Path) -> list[str]:
 
 
 def test_a_column_behind_a_damaged_header(home: Path) -> None:
-    """Nobody can see a missing column in a file that is no database: both are repaired at once."""
+    """Nobody can see a missing column in a file that is no database: one command repairs both.
+
+    One undo restores the bytes before the first of its two runs.
+    """
     (home / "kanban.db").unlink()
     crash_server.lacking(home / "kanban.db")
     support.clobber(home / "kanban.db")
@@ -226,9 +230,8 @@ def test_a_column_behind_a_damaged_header(home: Path) -> None:
     codes = [[item["code"] for item in run["items"]] for run in done.json["repair"]["runs"]]
     assert codes == [["DB-NOTADB"], ["KANBAN-SCHEMA"]]
     assert "session_id" in columns(home / "kanban.db")
-    assert done.json["findings"] == []
-    for _ in codes:
-        assert support.doctor("undo", "--yes", "--home", home).code == 0
+    assert done.codes == []
+    assert support.doctor("undo", "--yes", "--home", home).code == 0
     assert support.contents(home) == before
 
 

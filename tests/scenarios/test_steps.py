@@ -26,7 +26,7 @@ from hermes_doctor.records.journal import ItemRecord, Journal, Journals
 from hermes_doctor.repair.recovery import recover
 from hermes_doctor.repair.run import Run
 from hermes_doctor.repair.targets import Item
-from hermes_doctor.repair.undo import restore_verifier, undo_plan
+from hermes_doctor.repair.undo import undo_plan
 from hermes_doctor.steps.base import Step
 from hermes_doctor.steps.database import ReplaceDatabase
 from hermes_doctor.steps.files import MoveAside, Remove, ReplaceFile, ReplaceSpan, SetMode, SetOwner
@@ -67,9 +67,9 @@ def undo(home: Path, journal: Journal) -> Journal:
     """Take a run back."""
     where = Home(home)
     with lock_home(where):
-        backup, items = undo_plan(where, Journals(where).load(journal.id), force=False)
+        plan = undo_plan(where, Journals(where).load(journal.id), force=False)
         run = Run(where, Vault(where), kind="undo", reason="a test", of=journal.id)
-        return run.apply(items, restore_verifier(where, backup))
+        return run.apply(plan.items, plan.verify)
 
 
 def there_and_back(home: Path, *steps: Step) -> Journal:
@@ -535,6 +535,8 @@ class Child:
     process: subprocess.Popen[bytes] | None = None
     log: list[str] = field(default_factory=list)
     broken: bool = False
+    away: dict[str, str] = field(default_factory=dict)
+    looped: bool | None = None
 
     def describe(self) -> str:
         """What owns the gateway."""
@@ -574,6 +576,10 @@ class Child:
 
     def remember(self, file: Path) -> None:
         """There is nothing to know."""
+
+    def unconnected(self) -> dict[str, str]:
+        """The platforms that a test wants to stay away."""
+        return self.away
 
     def notes(self) -> list[str]:
         """There is nothing to say."""
@@ -646,6 +652,41 @@ def test_restart(home: Path, service: Child) -> None:
     assert service.log == ["stop OLD=1", "start NEW=1"]
     assert service.running() not in (None, old)
     assert done.gateway == "started"
+
+
+@pytest.mark.parametrize("verify", [cured, ill])
+def test_a_restart_whose_platform_stays_away(
+    home: Path, service: Child, verify: Callable[[Sequence[ItemRecord]], Sequence[str | None]]
+) -> None:
+    """It is done and stays, but it is not a repair, whatever the check says so early."""
+    service.away = {"qqbot": "QQ: closed", "telegram": "Telegram: retrying"}
+    step = GatewayStep(service, restart=True, why="a test", platforms=("qqbot",))
+    done = apply(home, item(step), verify=verify)
+    [one] = done.items
+    assert (one.outcome, one.reason) == ("not-connected", "QQ: closed")
+    assert (done.state, done.gateway) == ("done", "started")
+    assert service.log == ["stop OLD=1", "start OLD=1"]
+
+
+def test_a_restart_whose_platform_is_connected(home: Path, service: Child) -> None:
+    """What another platform does is not its business."""
+    service.away = {"telegram": "Telegram: retrying"}
+    step = GatewayStep(service, restart=True, why="a test", platforms=("qqbot",))
+    assert [one.outcome for one in apply(home, item(step)).items] == ["verified"]
+
+
+def test_changed_files_stay_when_the_platform_does_not_connect(home: Path, service: Child) -> None:
+    """The check found them right, so they are kept, and undo can restore the old ones."""
+    service.away = {"qqbot": "QQ: closed"}
+    step = GatewayStep(service, restart=True, why="a test", platforms=("qqbot",))
+    done = apply(home, item(replaced(home / ".env", b"NEW=1\n"), step))
+    assert [one.outcome for one in done.items] == ["not-connected"]
+    assert (home / ".env").read_bytes() == b"NEW=1\n" and done.undoable
+    assert undo(home, done).state == "done"
+    assert (home / ".env").read_bytes() == b"OLD=1\n"
+    wrong = apply(home, item(replaced(home / ".env", b"NEW=2\n"), step), verify=ill)
+    assert [one.outcome for one in wrong.items] == ["rolled-back"]
+    assert (home / ".env").read_bytes() == b"OLD=1\n"
 
 
 def test_start(home: Path, service: Child) -> None:

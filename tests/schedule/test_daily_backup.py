@@ -17,7 +17,8 @@ from hermes_doctor.schedule import daily_backup
 from hermes_doctor.schedule.daily_backup import Daily, DailyCrontabLine, DailyLaunchdJob, DailyTimer
 from hermes_doctor.watch.store import WatchStateFiles
 from tests.helpers import fake_managers, support
-from tests.watch.test_install import CRONTAB, lasting_home
+from tests.helpers.fake_crontab import CRONTAB
+from tests.watch.test_install import lasting_home
 
 
 def job(home: Path, *options: str, **more: str) -> Daily:

@@ -127,6 +127,9 @@ def test_addresses(
          "feishu", 8765, "listening"),
         ({"API_SERVER_KEY": "x", "API_SERVER_PORT": "nonsense"}, {}, "api_server", 8642,
          "listening"),
+        ({"API_SERVER_KEY": "x", "API_SERVER_PORT": "²"}, {}, "api_server", 8642, "listening"),
+        ({"API_SERVER_KEY": "x", "API_SERVER_PORT": "9" * 5000}, {}, "api_server", None,
+         "listening"),
     ],
 )  # fmt: skip
 def test_ports(

@@ -139,7 +139,7 @@ def test_asked_through_the_probes(tmp_path: Path) -> None:
 
     assert found is probes.resolved()
     assert used(found).provider is not None
-    assert used(found).model.value == "test-model"
+    assert used(found).model.value == "acme/test-model"
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:

@@ -354,12 +354,14 @@ def test_container(
     assert "zQcanary" not in f"{found.why} {found.owner.settings}"
 
 
+@pytest.mark.parametrize("traces", [True, False])
 def test_container_that_stands_still(
-    home: Path, etc: Path, world: World, monkeypatch: pytest.MonkeyPatch
+    home: Path, etc: Path, world: World, monkeypatch: pytest.MonkeyPatch, traces: bool
 ) -> None:
-    """Its home has traces of it, so the engine is asked whose volume it is."""
+    """The engine knows whose volume the home is, also if the container has written nothing."""
     monkeypatch.setattr(docker, "engine", lambda: "podman")
-    support.put(home / "logs/container-boot.log", "reconcile\n")
+    if traces:
+        support.put(home / "logs/container-boot.log", "reconcile\n")
     world.says("ps --all", f"{ID}\n")
     stopped = inspected("no", Status="exited", ExitCode=137, OOMKilled=True, Pid=0)
     mounts = [{"Source": str(home), "Destination": "/opt/data", "RW": True}]
@@ -371,6 +373,63 @@ def test_container_that_stands_still(
     assert found.owner is not None
     assert (found.owner.state, found.owner.pid, found.revives) == ("inactive", None, False)
     assert found.owner.settings["OOMKilled"] == "yes"
+
+
+@pytest.mark.parametrize(
+    ("user", "ids"),
+    [
+        ("10000:20000", (10000, 20000)),
+        ("10000", (10000, 10000)),
+        ("hermes", (1234, 5678)),
+        ("hermes:other", (1234, 5678)),
+        ("her", None),
+        ("root", None),
+        (None, None),
+    ],
+)
+def test_user_of_a_container(
+    home: Path, world: World, monkeypatch: pytest.MonkeyPatch, user: str, ids: tuple[int, int]
+) -> None:
+    """A name is looked up in the container's own list, which the engine gives as an archive."""
+    monkeypatch.setattr(docker, "engine", lambda: "docker")
+    users = "passwd\0\0root:x:0:0::/root:/bin/sh\nhermes:x:1234:5678::/opt/data:/bin/sh\n\0"
+    world.says(f"docker cp {ID}:/etc/passwd -", users)
+    unit = docker.read_inspect(inspected("no"), home)
+    assert unit is not None
+
+    assert docker.user_ids(unit._replace(user=user)) == ids
+
+
+@pytest.mark.parametrize(
+    ("output", "shown"),
+    [
+        ("Traceback:\n  File\nPermissionError: [Errno 13]: '/opt'\nbye\n", "PermissionError"),
+        ("one\ntwo\n\n", "two"),
+        ("", ""),
+    ],
+)
+def test_output_of_a_container(
+    home: Path, world: World, monkeypatch: pytest.MonkeyPatch, output: str, shown: str
+) -> None:
+    """Its last error, or its last line."""
+    monkeypatch.setattr(docker, "engine", lambda: "docker")
+    world.says(f"docker logs --tail 40 {ID}", err=output)
+    unit = docker.read_inspect(inspected("no"), home)
+    assert unit is not None
+
+    assert docker.last_output(unit).startswith(shown)
+
+
+def test_output_of_a_container_that_the_engine_does_not_know(
+    home: Path, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as one of Docker, where only Podman may be asked."""
+    monkeypatch.setattr(docker, "engine", lambda: "podman")
+    world.says(f"podman inspect --type container {ID}", code=125)
+    unit = docker.of_process(ID, home)
+
+    assert unit.silence == "podman does not know its container"
+    assert docker.last_output(unit) == ""
 
 
 def test_engine_out_of_reach(
@@ -397,6 +456,7 @@ def test_odd_engine(text: str, home: Path) -> None:
 def test_inside(home: Path, etc: Path, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """From inside a policy cannot be seen; what `docker exec` started is nobody's."""
     monkeypatch.setattr(lineage, "_MARKS", ("/",))
+    monkeypatch.setattr(lineage, "_MOUNTED", ("/",))
     monkeypatch.setattr(docker, "command_line", lambda pid: ["sh", "/entrypoint.sh"])
     world.group("0::/\n")
     world.above("sh", "tini")

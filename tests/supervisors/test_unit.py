@@ -1,4 +1,4 @@
-"""Was a unit stopped by somebody, or did it come to rest by itself?"""
+"""Was a unit stopped on purpose, or did it end by itself?"""
 
 from __future__ import annotations
 
@@ -8,39 +8,39 @@ import pytest
 
 from hermes_doctor.gateway.systemd import SystemdManager, SystemdUnit
 from hermes_doctor.home import Home
-
-RESTING = {
-    "ActiveState": "inactive",
-    "Restart": "always",
-    "ExecMainStatus": "0",
-    "RestartPreventExitStatus": "78",
-    "ExecMainExitTimestampMonotonic": "1000000",
-    "StateChangeTimestampMonotonic": "1200000",
-    "RestartUSec": "5s",
-}
+from tests.helpers.unit_ends import CRASHED, NEVER, STOPPED, WAITED
 
 
+@pytest.mark.parametrize("restart", ["always", "on-failure", "no"])
 @pytest.mark.parametrize(
-    ("changes", "laid"),
+    ("changes", "stopped"),
     [
         ({}, True),
-        ({"ActiveState": "failed", "ExecMainStatus": "1"}, True),
+        ({"ActiveState": "inactive", "Result": "success", "ExecMainStatus": "0"}, True),
+        ({"Result": "timeout"}, True),
         ({"ActiveState": "deactivating"}, True),
-        ({"ActiveState": "deactivating", "Restart": "no"}, True),
         ({"ActiveState": "active"}, False),
         ({"ActiveState": "activating"}, False),
-        ({"Restart": "on-failure"}, False),
-        ({"ExecMainStatus": "78"}, False),
-        ({"StateChangeTimestampMonotonic": "6100000"}, False),
+        ({"Result": "watchdog"}, False),
+        (CRASHED, False),
+        ({"InactiveExitTimestampMonotonic": "647000000"}, False),  # a later start failed
+        (WAITED, True),
+        (WAITED | {"ActiveState": "failed"}, False),  # systemd gave it up
+        (WAITED | {"StateChangeTimestampMonotonic": "660000000"}, False),  # `reset-failed`
+        (NEVER, False),
     ],
 )
-def test_laid_down(
-    home: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, str], laid: bool
+def test_stopped_on_purpose(
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, str],
+    stopped: bool,
+    restart: str,
 ) -> None:
-    """Also while it is on its way: what is being stopped must not be started against that."""
-    told = RESTING | changes
+    """The order of the ends decides, whatever the restart setting and the exit status are."""
+    told = STOPPED | {"Restart": restart} | changes
     monkeypatch.setattr(SystemdManager, "property_of", lambda _, unit, name: told[name])
 
-    assert (
-        SystemdUnit(Home(home), "x.service", SystemdManager(None)).was_stopped_on_purpose() is laid
-    )
+    unit = SystemdUnit(Home(home), "x.service", SystemdManager(None))
+
+    assert unit.was_stopped_on_purpose() is stopped

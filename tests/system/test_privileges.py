@@ -31,6 +31,19 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root works for o
 
 TEAM = 23456
 """A group that the user is a member of, where he has a name."""
+ENCODES = """
+import sys
+from pathlib import Path
+from hermes_doctor.system.workers import start_worker, wait_for_result
+
+def work(send_line):
+    sys.meta_path.clear()  # as if the folder of Python were closed to this user
+    return "messages".encode("utf-16-le").decode("utf-16")
+
+with start_worker(Path(sys.argv[1]), work) as worker:
+    print(wait_for_result(worker))
+"""
+"""A worker that can import nothing, and uses an encoding that nobody has used before."""
 SECRET = "a secret of root's"
 COMMANDS = {
     "fix": ("fix", "--apply", "--yes"),
@@ -133,6 +146,17 @@ def test_the_child_is_he(place: Path) -> None:
         said = json.loads(other.receive()[1])
 
     assert said == [[STRANGER] * 3, [STRANGER] * 3, [STRANGER]]
+
+
+def test_a_worker_has_every_encoding_loaded(place: Path) -> None:
+    """Otherwise no database can be salvaged if the folder of Python is closed to its owner."""
+    home = support.healthy(place / "home")
+    crash_server.chown(home)
+    command = [sys.executable, "-c", ENCODES, str(home / "state.db")]
+
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+    assert done.stdout == "messages\n", done.stderr
 
 
 def test_a_child_that_its_owner_stops_is_not_waited_for(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import subprocess
@@ -80,6 +81,23 @@ def test_no_branch_is_moved(checkout: Checkout) -> None:
     assert "hermes-doctor/before-rollback-" in done.err
     assert (checkout.path / "run.py").read_text() == "old\n"
     assert (checkout.path / "venv").is_dir()
+
+
+def test_newer_rows_are_counted(checkout: Checkout) -> None:
+    """The plan says how many messages it removes from the live data, and undo restores them."""
+    checkout.update()
+    history = checkout.home / "state.db"
+    with contextlib.closing(sqlite3.connect(history)) as db, db:
+        support.say(db, "said after the update", "and this")
+
+    done = checkout.doctor("rollback", "--yes")
+
+    assert done.code == 0, done.err
+    loss = "2 messages that the restored copy lacks will be removed from state.db and kept in a"
+    assert loss in " ".join(done.err.split())
+    assert checkout.doctor("undo", "--yes").code == 0
+    with contextlib.closing(sqlite3.connect(history)) as db:
+        assert ("and this",) in db.execute("SELECT content FROM messages").fetchall()
 
 
 def test_the_branch_of_before_comes_back_where_it_was(checkout: Checkout) -> None:

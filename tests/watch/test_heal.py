@@ -17,6 +17,8 @@ from hermes_doctor.model import Report, Severity, Trouble
 from hermes_doctor.plugins import load
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.home_lock import lock_home
+from hermes_doctor.records.journal import Journal
+from hermes_doctor.repair.plan import PlannedItem
 from hermes_doctor.schedule.durations import Budget
 from hermes_doctor.watch import repair_run
 from hermes_doctor.watch.heal import Healer
@@ -25,7 +27,7 @@ from hermes_doctor.watch.rounds import Watch
 from hermes_doctor.watch.signals import Signals
 from hermes_doctor.watch.store import WatchStateFiles
 from tests.helpers import fake_gateway, support
-from tests.helpers.watch_parts import Hands, Heard, watch
+from tests.helpers.watch_parts import AT, Hands, Heard, watch
 
 PLUGINS = load.load()
 FAILING = """
@@ -187,6 +189,27 @@ def test_the_gateway_is_steered_only_for_an_error_that_lasted(
     assert "waits" not in str(ward.rounds(4)) and not carried
     ward.rounds(1)
     assert len(carried) == 1
+
+
+def test_a_gateway_that_does_not_connect_is_not_healed(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It runs, but its platform stays away: that is a failed repair, with the platform's reason."""
+    straw_hermes(tmp_path, monkeypatch)
+    fake_gateway.ended(home)
+
+    def apply(home: Home, _vault: object, chosen: list[PlannedItem], _verify: object) -> Journal:
+        records = [one.item().record for one in chosen]
+        for record in records:
+            record.outcome, record.reason = "not-connected", "QQ: closed"
+        return Journal("run", "fix", str(home.path), "", AT.isoformat(), items=records)
+
+    monkeypatch.setattr(repair_run, "apply_plans", apply)
+    ward = Ward(home)
+    told = str(ward.rounds(5))
+    assert "healed" not in told and "failed GW-DOWN" in told
+    [event] = [one for one in ward.heard if one.code == "GW-DOWN" and one.kind.value == "failed"]
+    assert "started, not connected yet (QQ: closed)" in event.title
 
 
 def test_what_would_ask_is_left_alone(home: Path) -> None:

@@ -24,15 +24,9 @@ from hermes_doctor.schedule.jobs import Job
 from hermes_doctor.watch import install
 from hermes_doctor.watch.store import WatchStateFiles
 from tests.helpers import fake_managers, support
+from tests.helpers.fake_crontab import CRONTAB
 
 ODD = 'a b"c%d$e\\f'
-CRONTAB = """
-case "$1" in
-  -l) if [ -f {file} ]; then cat {file}; else echo "no crontab for you" >&2; exit 1; fi ;;
-  -r) rm {file} ;;
-  -) cat >{file} ;;
-esac
-"""
 
 
 @contextlib.contextmanager
@@ -103,6 +97,15 @@ def test_a_line_in_the_crontab(home: Path, fakes: Path) -> None:
     assert cron.status(mine).running
     assert cron.remove(mine) and not file.exists()
     assert not cron.remove(mine)
+
+
+def test_a_watch_that_heals_runs_every_minute(home: Path) -> None:
+    """Nobody gets an answer while a gateway is down, so the next round must not be far away."""
+    mine = job(home, "--interval", "30s", "--heal", heal=True)
+    line = crontab.Cron().text(mine)
+
+    assert line.startswith("* * * * * env ") and "--once --interval 1m" in line
+    assert "at least 60 s" in crontab.Cron().hints(mine)[-1]
 
 
 @pytest.mark.parametrize(
@@ -224,6 +227,22 @@ def test_where_no_manager_is_cron_is_asked(home: Path, fakes: Path) -> None:
     assert isinstance(found, crontab.Cron)
 
 
+@pytest.mark.parametrize("group", [["watch"], ["backup", "schedule"]])
+def test_without_any_manager_nothing_is_installed(tmp_path: Path, group: list[str]) -> None:
+    """Status and remove do not say what cannot be installed: they were not asked for that."""
+    home = support.healthy(tmp_path / "home")
+    env = {"PATH": str(tmp_path), "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
+
+    status = support.doctor(*group, "status", "--home", home, env=env)
+    remove = support.doctor(*group, "remove", "--home", home, env=env)
+
+    assert (status.code, status.err) == (1, "")
+    assert "not installed; systemd, launchd and cron are all missing" in status.out
+    assert "cannot be installed" not in status.out
+    assert (remove.code, remove.err) == (0, "")
+    assert "was not installed" in remove.out
+
+
 def test_the_command_line(tmp_path: Path) -> None:
     """With a crontab of straw: shown, written, told about, taken away, and no secret in sight."""
     bin = tmp_path / "bin"
@@ -261,7 +280,7 @@ def test_the_command_line(tmp_path: Path) -> None:
         [known] = (tmp_path / "state" / "hermes-doctor").glob("*.json")
         os.utime(known, (1e9, 1e9))
         late = doctor("status")
-        assert late.code == 1 and "too old: one was due every 5 min" in late.out
+        assert late.code == 1 and "too old: one was due every 60 s" in late.out
         gone = doctor("remove")
         assert gone.code == 0 and not tab.exists()
         kept = tmp_path / "state" / "hermes-doctor" / "history.db"

@@ -10,7 +10,7 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import Severity
-from hermes_doctor.schedule import job_names
+from hermes_doctor.supervisors import job_names
 from hermes_doctor.watch import state, store as stores
 from hermes_doctor.watch.changes import CurrentFinding
 from hermes_doctor.watch.state import FailedRepair, WatchState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tools.share.command_tree import FILE, FOLDER, NAMES, Command, Value
+from tools.share.command_tree import FILE, FOLDER, NAMES, RUN, Command, Value
 from tools.share.word_lists import WordLists
 
 _HEAD = """\
@@ -90,6 +90,16 @@ _hermes_doctor() {
         COMPREPLY+=("$rest$line")
       done < <(compgen "$action" -- "$cur")
       ;;
+    run)
+      local home=${HERMES_HOME:-$HOME/.hermes} path
+      for ((number = 1; number < COMP_CWORD; number++)); do
+        [[ ${COMP_WORDS[number]} == --home ]] && home=${COMP_WORDS[number + 1]/#\~/$HOME}
+      done
+      for path in "$home"/backups/doctor/runs/*/; do
+        path=${path%/} path=${path##*/}
+        [[ $path == "$cur"* && $path != '*' ]] && COMPREPLY+=("$path")
+      done
+      ;;
     *)
       for word in $(compgen -W "$choices" -- "$cur"); do
         COMPREPLY+=("$rest$word")
@@ -145,7 +155,7 @@ def _commands(tree: Command) -> Iterator[str]:
 
 
 def _found(value: Value, lists: WordLists) -> str:
-    if value.kind in (FOLDER, FILE):
+    if value.kind in (FOLDER, FILE, RUN):
         return f"kind={value.kind}"
     name = lists.name_of(value.words)
     if name is not None:

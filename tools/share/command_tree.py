@@ -14,7 +14,7 @@ from hermes_doctor.cli.commands import app
 NAME = "hermes-doctor"
 NAMES = (NAME, "hermes-gateway-doctor")
 """The scripts in pyproject.toml; all are the same program."""
-FOLDER, FILE, TEXT = "folder", "file", "text"
+FOLDER, FILE, TEXT, RUN = "folder", "file", "text", "run"
 _FOLDERS = {"DIR"}
 """Names of values that are folders."""
 _FEW = 5
@@ -23,7 +23,7 @@ _FEW = 5
 
 @dataclass(frozen=True)
 class Value:
-    """What an option or an argument takes: one of some words, a folder, a file, or any text."""
+    """What an option or an argument takes: one of some words, a folder, a file, a run, any text."""
 
     kind: str
     name: str
@@ -140,6 +140,8 @@ def _argument(param: Any, ctx: Context) -> Argument:
 
 
 def _value(param: Any, ctx: Context) -> Value:
+    if param.name == RUN:  # the shell lists those of the user's home
+        return Value(RUN, "RUN")
     words = tuple(one.value for one in param.shell_complete(ctx, "") if one.type == "plain")
     choice = "|".join(words) if param.param_type_name == "argument" and len(words) < _FEW else ""
     name = _without_brackets(param.metavar or "") or choice

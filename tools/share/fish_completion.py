@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tools.share.command_tree import FILE, FOLDER, NAME, NAMES, Command, Value
+from tools.share.command_tree import FILE, FOLDER, NAME, NAMES, RUN, Command, Value
 from tools.share.word_lists import WordLists
 
 _HEAD = """\
@@ -46,6 +46,18 @@ end
 function __hermes_doctor_after
     set -l place (__hermes_doctor_place)
     test "$place[3]" = foreign; and test "$place[1]" = "$argv[1]"
+end
+
+# Prints the runs of the home.
+function __hermes_doctor_runs
+    set -l home $HERMES_HOME
+    test -n "$home"; or set home $HOME/.hermes
+    set -l words (commandline -opc)
+    set -l at (contains -i -- --home $words)
+    and set home (string replace -r '^~' $HOME -- $words[(math $at + 1)])
+    for path in $home/backups/doctor/runs/*/
+        string replace -r '.*/([^/]+)/$' '$1' -- $path
+    end
 end
 
 # Completes the command after `--`.
@@ -106,7 +118,7 @@ def _lines(command: Command, lists: WordLists) -> Iterator[str]:
         if option.off:
             yield f"{here} -l {option.off[2:]} -d {_quoted(option.summary_of(option.off))}"
     for number, argument in enumerate(command.arguments):
-        if argument.value.words or argument.value.kind in (FOLDER, FILE):
+        if argument.value.words or argument.value.kind in (FOLDER, FILE, RUN):
             place = f"{_double(path)}" + ("" if argument.repeatable else f" {number}")
             condition = _quoted(f"__hermes_doctor_at {place}")
             yield f"complete -c {NAME} -n {condition} {_value(argument.value, lists, '')}"
@@ -120,6 +132,8 @@ def _value(value: Value, lists: WordLists, needed: str = "x") -> str:
         return f"-{needed}a '(__fish_complete_directories)'"
     if value.kind == FILE:
         return "-rF"
+    if value.kind == RUN:
+        return f"-{needed}a '(__hermes_doctor_runs)'"
     name = lists.name_of(value.words)
     if name is not None:
         return f"-{needed}a '$__hermes_doctor_{name}'"

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tools.share.command_tree import FILE, FOLDER, NAMES, Argument, Command, Option, Value
+from tools.share.command_tree import FILE, FOLDER, NAMES, RUN, Argument, Command, Option, Value
 from tools.share.word_lists import WordLists
 
 _HEAD = """\
 #compdef {names}
 # Completion of hermes-doctor for zsh. Written by `make share`; do not edit.
+"""
+_RUNS = """
+_hermes_doctor_runs() {
+  local -i at=${words[(I)--home]}
+  local home=${HERMES_HOME:-$HOME/.hermes}
+  ((at)) && home=${words[at + 1]/#\\~/$HOME}
+  local -a found=($home/backups/doctor/runs/*(N/:t))
+  compadd -a found
+}
 """
 _FUNCTION = """
 {name}() {{
@@ -59,6 +68,7 @@ def script(tree: Command) -> str:
             f"\n_hermes_doctor_{name}() {{\n"
             f"  local -a found=({' '.join(words)})\n  compadd -a found\n}}\n"
         )
+    parts.append(_RUNS)
     parts += [_function(one, lists) for one in [*tree.walk()][::-1]]
     return "".join([*parts, '\n_hermes_doctor "$@"\n'])
 
@@ -120,6 +130,8 @@ def _action(value: Value, lists: WordLists) -> str:
         return "_files -/"
     if value.kind == FILE:
         return "_files"
+    if value.kind == RUN:
+        return "_hermes_doctor_runs"
     name = lists.name_of(value.words)
     if name is not None:
         return f"_hermes_doctor_{name}"

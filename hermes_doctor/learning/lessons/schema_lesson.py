@@ -60,6 +60,9 @@ def learn(root: Path, older: dict[str, list[list[str]]]) -> dict[str, Any]:
                 at_once = schema(db)["tables"]
             for table, known in answer["tables"].items():
                 known["lazy"] = table not in at_once
+                there = [column["name"] for column in at_once.get(table, known)["columns"]]
+                late = [one["name"] for one in known["columns"] if one["name"] not in there]
+                known |= {"late": late} if late else {}
         answer["layouts"] = [
             layout for made in older.get(name, ()) for layout in upgraded(root, name, use, made)
         ]

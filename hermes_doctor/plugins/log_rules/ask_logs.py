@@ -63,6 +63,7 @@ def _once(
         now=time.time(),
         release=_release(probes),
         starts=_starts(probes),
+        handled=probes.handled(),
         chats=lru_cache(lambda: _chats(probes)),
     )
     reading = probes.entries(
@@ -76,7 +77,7 @@ def _once(
         ledger.add_entry(entry)
     unread = list(reading.unread)
     if ledger.dropped:
-        unread.append(Unread("logs", "there are too many different incidents to tell all", True))
+        unread.append(Unread("logs", "there are too many different incidents to show all", True))
     found = (_doubted(one, reading.covered) for one in ledger.incidents() if _counts(probes, one))
     return LogAnswer(tuple(found), reading.where, tuple(unread), ledger.needs_ends())
 

@@ -20,7 +20,7 @@ from hermes_doctor.plugins.log_rules.source import (
 )
 
 NAME = "causes.yaml"
-_FIELDS = frozenset({"cause", "explains", "because", "first", "slack", "same_platform"})
+_FIELDS = frozenset({"cause", "explains", "because", "first", "slack", "same_platform", "database"})
 
 
 def read(folder: Path, faults: list[RuleMistake]) -> list[Cause]:
@@ -55,6 +55,7 @@ def _cause(raw: Mapping[str, Any]) -> Cause:
         flag(raw, "first"),
         span(raw, "slack", "10m"),
         flag(raw, "same_platform"),
+        text(raw, "database", ""),
     )
 
 

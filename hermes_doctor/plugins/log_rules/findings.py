@@ -30,8 +30,8 @@ _EARLIEST, _LATEST = 86_400.0, 253_370_000_000.0
 """From 1970 to the end of 9998, so that no time zone leads outside the range of datetime."""
 _PROMPTED = ("job", "task")
 _IDENTIFIER = pattern(r"[\w.:-]{1,24}|[0-9a-fA-F-]{1,40}", re.ASCII)
-_UNNAMED = {"provider": "the provider", "model": "the model"}
-"""Words for a value that the log line left empty."""
+_UNNAMED = {"provider": "the provider", "model": "the model", "key": "the key"}
+"""Words for a value that neither the log line nor the settings give."""
 _PLACE = pattern(r"\{(\w+)\}")
 
 
@@ -59,7 +59,7 @@ def _finding(same: list[Incident], subject: str, where: Callable[[LogEntry], str
     kept = [*quotes[:1], *quotes[1:][-(QUOTES - 1) :]]
     severity = Severity(rule.severity)
     doubt = last.doubtful
-    if (doubt or last.rise) and severity.rank < Severity.WARNING.rank:
+    if (doubt or last.rise or last.answered_by) and severity.rank < Severity.WARNING.rank:
         severity = Severity.WARNING
     return Finding(
         code=rule.code,
@@ -67,7 +67,7 @@ def _finding(same: list[Incident], subject: str, where: Callable[[LogEntry], str
         title=title(last),
         subject=subject,
         detail=sentences(
-            _risen(last.rise) if last.rise else _filled(rule.detail, last),
+            _detail(last),
             "" if last.rise else _often(count, same, sessions),
             _doubt(doubt),
         ),
@@ -80,9 +80,23 @@ def _finding(same: list[Incident], subject: str, where: Callable[[LogEntry], str
             "unless_ok": tuple(rule.unless_ok),
             "last": last.last,
             "one_chat": len(sessions) == 1,
+            **({"database": rule.database} if rule.database else {}),
+            **({"fallback": shown(last.answered_by)} if last.answered_by else {}),
             **_keys(last),
         },
     )
+
+
+def _detail(incident: Incident) -> str:
+    """Return the rule's detail, unless the lines show something that it does not say."""
+    if incident.rise:
+        return _risen(incident.rise)
+    if incident.answered_by:
+        return text(
+            "The last message was answered by the fallback {model}.",
+            model=shown(incident.answered_by),
+        )
+    return _filled(incident.rule.detail, incident)
 
 
 def _reason(incident: Incident) -> list[Quote]:

@@ -10,10 +10,12 @@ from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.plugins.log_rules.adapters import LastWords
 from hermes_doctor.plugins.log_rules.matcher import Match
 from hermes_doctor.plugins.log_rules.rates import Rise
-from hermes_doctor.plugins.log_rules.rule import Rule
+from hermes_doctor.plugins.log_rules.rule import KEYS, Rule
 
 QUOTES = 3
 DAY = 86_400.0
+MOST_ATTEMPTS = 100
+"""Sessions of one incident whose end is awaited."""
 
 
 class Quote(NamedTuple):
@@ -46,6 +48,8 @@ class Incident(NamedTuple):
     """When the log that would record its end starts, if that is after the incident; else 0."""
     rise: Rise | None = None
     """The rate of the lines, if they are reported only because it has risen."""
+    answered_by: str = ""
+    """Who answered the last message in its place, such as a fallback model; "" if nobody did."""
 
 
 class OpenIncident:
@@ -67,6 +71,12 @@ class OpenIncident:
         self.reason: LastWords | None = None
         self.waiting: deque[Match] = deque(maxlen=100)
         """Lines that count only if a `followed_by` line comes after them."""
+        self.attempts: dict[str, None] = {}
+        """The sessions whose last attempt has not ended yet, the oldest first."""
+        self.replaced: dict[str, None] = {}
+        """The sessions whose message is being answered by another model."""
+        self.outcome: str | None = None
+        """How the last message that ended went: "" if Hermes gave up, else who answered it."""
 
     def take(self, match: Match) -> None:
         at = match.entry.at
@@ -81,6 +91,10 @@ class OpenIncident:
             full = full and len(self.days) >= self.rule.days and min(self.days) == 0
         full = full and at - self.first >= self.rule.spread
         self.reached = self.reached or (full and at - self.times[0] <= long)
+        self.attempts.pop(match.entry.session, None)
+        self.attempts[match.entry.session] = None
+        self.replaced.pop(match.entry.session, None)
+        _limit(self.attempts)
         quote = Quote(match.entry, match.quote)
         (self.end if self.begin else self.begin).append(quote)
 
@@ -96,14 +110,55 @@ class OpenIncident:
                 self.take(first)
         self.waiting.extend(others)
 
+    def give_up(self, session: str) -> None:
+        """Note that Hermes gave up on the message of a session that this was an attempt for."""
+        if session in self.attempts:
+            del self.attempts[session]
+            self.outcome = ""
+
+    def answer(self, match: Match) -> bool:
+        """Note an answer. Return True if another model gave it in place of the failed attempt.
+
+        A line with a provider is one call of a message; a line without one ends the message.
+        """
+        session, call = match.entry.session, "provider" in match.fields
+        if call and all(
+            self.fields.get(name, value) == value for name, value in match.fields.items()
+        ):
+            return False  # a retry of the same model was answered
+        if session in self.attempts:
+            del self.attempts[session]
+            named = (match.fields.get(name) for name in ("provider", "model"))
+            self.outcome = ", ".join(filter(None, named)) or "another model"
+        elif session not in self.replaced:
+            return False
+        if call:
+            self.replaced[session] = None
+        else:
+            self.replaced.pop(session, None)
+        _limit(self.replaced)
+        return True
+
     def agrees(self, fields: Mapping[str, str]) -> bool:
-        """Tell whether a line is about the same thing, judged by the fields that both have."""
-        return all(fields.get(name, value) == value for name, value in self.key.items())
+        """Tell whether a line is about the same thing, judged by the fields that both have.
+
+        A line without any field that distinguishes incidents is compared with the last line.
+        """
+        known = self.key
+        if not any(name in fields for name in known):
+            known = {name: value for name, value in self.fields.items() if name in KEYS}
+        return all(fields.get(name, value) == value for name, value in known.items())
 
     def to_incident(self, *, cleared_at: float | None, pending: bool = False) -> Incident:
         quotes = (*self.begin, *self.end)
         last = self.times[-1]
         return Incident(
             self.rule, self.key, self.fields, self.first, last, self.count, quotes,
-            cleared_at, pending, self.reason,
+            cleared_at, pending, self.reason, answered_by=self.outcome or "",
         )  # fmt: skip
+
+
+def _limit(sessions: dict[str, None]) -> None:
+    """Forget the oldest session if there are too many."""
+    if len(sessions) > MOST_ATTEMPTS:
+        del sessions[next(iter(sessions))]

@@ -9,10 +9,18 @@ from functools import cache, cached_property
 from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.plugins.log_rules.adapters import Adapters, is_adapter
 from hermes_doctor.plugins.log_rules.incident import DAY, Incident, OpenIncident
-from hermes_doctor.plugins.log_rules.matcher import CLEAR, FOLLOW, Match, Matcher
+from hermes_doctor.plugins.log_rules.matcher import (
+    ANSWERED,
+    CLEAR,
+    FOLLOW,
+    GIVEN_UP,
+    Match,
+    Matcher,
+)
 from hermes_doctor.plugins.log_rules.rates import Key as _Key, Rates, is_compared
 from hermes_doctor.plugins.log_rules.rule import KEYS, Rule
 from hermes_doctor.plugins.log_rules.versions import applies_to
+from hermes_doctor.records.handled import Handled
 
 MOST, MOST_OF_ONE = 2000, 500
 """Limits for closed incidents in total and for open ones of each rule.
@@ -42,16 +50,21 @@ class IncidentTracker:
         now: float,
         release: tuple[int, ...] | None = None,
         starts: Sequence[float] = (),
+        handled: Sequence[Handled] = (),
         chats: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         """`starts`: when gateway processes started; if empty, the start lines of the log are used.
 
-        `chats`: the chat of each session that entries are tagged with, where known.
+        `handled`: when this tool worked on the home, in order of the end. `chats`: the chat of each
+        session that entries are tagged with, where known.
         """
         self.rules = [rule for rule in rules if applies_to(rule.versions, release)]
         self.now = now
         self.starts = deque(sorted(starts))
         self.by_log = not starts
+        self.handled = handled
+        self.settled = deque(handled)
+        """Those whose end is still to come while entries are added."""
         self.chats = chats
         self.open: dict[str, dict[_Key, OpenIncident]] = {}
         """Open incidents by rule, then by key."""
@@ -119,6 +132,8 @@ class IncidentTracker:
     def _process(self, entry: LogEntry) -> None:
         while self.starts and self.starts[0] <= entry.at:
             self.gateway_started(self.starts.popleft())
+        while self.settled and self.settled[0].ended <= entry.at:
+            self._settle(self.settled.popleft())
         if self.by_log and _starts(entry):
             self.gateway_started(entry.at)
         if self.adapters:
@@ -138,7 +153,12 @@ class IncidentTracker:
                 self._clear(match)
             elif match.role == FOLLOW:
                 self._follow(match)
-            else:
+            elif match.role == GIVEN_UP:
+                for one in self.open.get(match.rule.id, {}).values():
+                    one.give_up(match.entry.session)
+            elif match.role == ANSWERED:
+                self._answer(match)
+            elif not self._is_ours(match):
                 self._take(match)
 
     def gateway_started(self, at: float) -> None:
@@ -149,6 +169,20 @@ class IncidentTracker:
                 if not one.rule.outlives_start and _last(one) <= at:
                     self._close(key, one, at)
 
+    def _settle(self, handled: Handled) -> None:
+        """Close what this tool repaired, and ends of the gateway if one stays up since."""
+        for same in list(self.open.values()):
+            for key, one in list(same.items()):
+                counted = handled.proved and one.rule.counts_lives
+                if counted or one.rule.code in handled.codes:
+                    self._close(key, one, handled.ended)
+
+    def _is_ours(self, match: Match) -> bool:
+        """Tell whether a line is about a start or stop by this tool."""
+        return match.rule.counts_lives and any(
+            one.began <= match.entry.at <= one.ended for one in self.handled
+        )
+
     def incidents(self) -> list[Incident]:
         """Return the open and closed incidents, oldest first."""
         for entry in sorted(entry for same in self.future.values() for entry in same):
@@ -156,6 +190,8 @@ class IncidentTracker:
         self.future = {}
         while self.starts:
             self.gateway_started(self.starts.popleft())
+        while self.settled:
+            self._settle(self.settled.popleft())
         found = list(self.closed)
         found += [
             one.to_incident(cleared_at=None, pending=self._is_early(one))
@@ -167,8 +203,8 @@ class IncidentTracker:
         return sorted(found, key=lambda incident: (incident.first, incident.rule.id))
 
     def _is_early(self, one: OpenIncident) -> bool:
-        """Tell whether it may still clear by itself."""
-        return -_AHEAD <= self.now - one.first < one.rule.settle
+        """Tell whether it may still clear by itself; not if the end of a message is known."""
+        return one.outcome is None and -_AHEAD <= self.now - one.first < one.rule.settle
 
     def _risen(self, known: Collection[tuple[str, _Key]]) -> Iterator[Incident]:
         """Yield what no threshold reports, but is written much more often than before."""
@@ -184,6 +220,7 @@ class IncidentTracker:
         better = (other for id in one.rule.yields_to for other in self.open.get(id, {}).values())
         return any(
             other.reached
+            and not self._is_early(other)
             and other.agrees(one.key)
             and not (other.rule.unless_ok and _last(other) < self.now - FRESH)
             and _last(other) >= _last(one) - _SAME_TIME
@@ -234,7 +271,14 @@ class IncidentTracker:
 
     def _clear(self, match: Match) -> None:
         for key, one in self._about(match):
-            self._close(key, one, match.entry.at)
+            if match.entry.session not in one.replaced:
+                self._close(key, one, match.entry.at)
+
+    def _answer(self, match: Match) -> None:
+        """Note that a message was answered; that ends it, unless it was answered in its place."""
+        for key, one in list(self.open.get(match.rule.id, {}).items()):
+            if not one.answer(match) and one.agrees(match.fields):
+                self._close(key, one, match.entry.at)
 
     def _close(self, key: _Key, one: OpenIncident, at: float) -> None:
         del self.open[one.rule.id][key]
@@ -250,7 +294,8 @@ def _starts(entry: LogEntry) -> bool:
 
 def _keys(rule: Rule) -> Sequence[str]:
     taken = rule.per_session or "(?P<session>" in rule.line.pattern
-    return KEYS if taken else [name for name in KEYS if name != "session"]
+    names = [name for name in KEYS if name in rule.incident_by or not rule.incident_by]
+    return names if taken else [name for name in names if name != "session"]
 
 
 def _fields(match: Match) -> dict[str, str]:

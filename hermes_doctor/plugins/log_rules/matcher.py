@@ -23,6 +23,7 @@ _OWN = pattern(
 )
 """Files of Hermes itself, named from its top folder."""
 MATCH, FOLLOW, CLEAR = "match", "follow", "clear"
+GIVEN_UP, ANSWERED = "given up", "answered"
 
 
 class Match(NamedTuple):
@@ -30,7 +31,8 @@ class Match(NamedTuple):
 
     rule: Rule
     role: str
-    """match: the rule's own line; follow: its `followed_by`; clear: its `cleared_by`."""
+    """match: the rule's own line; follow: its `followed_by`; clear: its `cleared_by`; given up and
+    answered: its `given_up_by` and `answered_by`."""
     entry: LogEntry
     fields: Mapping[str, str]
     quote: str
@@ -119,6 +121,10 @@ class Matcher:
             self._add(_Candidate(rule, MATCH, rule.line))
             if rule.followed_by:
                 self._add(_Candidate(rule, FOLLOW, rule.followed_by))
+            for line in rule.given_up_by:
+                self._add(_Candidate(rule, GIVEN_UP, line))
+            for line in rule.answered_by:  # before the next: an answer by another clears nothing
+                self._add(_Candidate(rule, ANSWERED, line))
             for line in rule.cleared_by:
                 self._add(_Candidate(rule, CLEAR, line))
         self.known: dict[tuple[str, str, str], _Candidates] = {}
@@ -170,7 +176,7 @@ class Matcher:
     def may_begin(self, level: str, logger: str) -> bool:
         """Tell whether log file entries of this level and logger could do more than clear."""
         found = self.candidates("log", level, logger)
-        return bool(found.first) or any(one.role == FOLLOW for one in found.after)
+        return bool(found.first) or any(one.role in (FOLLOW, GIVEN_UP) for one in found.after)
 
     def ask(self, entry: LogEntry) -> list[Match]:
         """Return a match for every line of every rule that the entry matches.

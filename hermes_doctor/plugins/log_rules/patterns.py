@@ -27,11 +27,11 @@ def faults(pattern: str, fields: tuple[str, ...]) -> Iterator[str]:
         return
     for name in tree.state.groupdict:
         if name not in fields:
-            yield f"takes {name!r}, which is none of {', '.join(fields)}"
+            yield f"uses the group {name!r}, which is not one of {', '.join(fields)}"
     if regex_cost.has_nested_repeats(tree):
-        yield "repeats a repetition or a choice, which can take for ever"
+        yield "repeats a repetition or a choice, which can take very long"
     elif regex_cost.match_ways(tree, pattern) > regex_cost.MOST:
-        yield "can share out a line in too many ways; say what stands between, or begin with `^`"
+        yield "can match a line in too many ways; use fewer long repetitions, or begin with `^`"
     if regex_cost.ends_with_rest(tree):
         yield "ends with `.*`, and what it matches is shown; let it end before that"
     if re.compile(pattern).search(""):

@@ -67,6 +67,16 @@ class Rule(NamedTuple):
     """The lines must be on at least this many different days, each of 24 hours before now."""
     otherwise: bool = False
     """Counts only lines that no other rule matches."""
+    database: str = ""
+    """The database that the line is about: what `unless_ok` says about it decides at once."""
+    given_up_by: Sequence[LinePattern] = ()
+    """Lines of the same session that show that Hermes gave up: there is nothing to wait for."""
+    answered_by: Sequence[LinePattern] = ()
+    """Lines that show that a message was answered, this one or another."""
+    incident_by: Sequence[str] = ()
+    """The fields that distinguish its incidents; empty for all of `KEYS` that its pattern has."""
+    counts_lives: bool = False
+    """It counts starts or ends of the gateway, so those of this tool do not count."""
 
 
 class Cause(NamedTuple):
@@ -81,6 +91,8 @@ class Cause(NamedTuple):
     slack: float = 600.0
     """Seconds by which it may have been noticed later."""
     same_platform: bool = False
+    database: str = ""
+    """Applies only if it is about this database."""
 
 
 def pack(rule: Rule | Cause) -> list[Any]:
@@ -92,7 +104,8 @@ def _plain(value: Any) -> Any:
     return [_plain(one) for one in value] if isinstance(value, (tuple, list)) else value
 
 
-_LINE, _FOLLOWED_BY, _CLEARED_BY = map(Rule._fields.index, ("line", "followed_by", "cleared_by"))
+_LINE, _FOLLOWED_BY = map(Rule._fields.index, ("line", "followed_by"))
+_LISTS = tuple(map(Rule._fields.index, ("cleared_by", "given_up_by", "answered_by")))
 
 
 def unpack(values: list[Any]) -> Rule:
@@ -100,5 +113,6 @@ def unpack(values: list[Any]) -> Rule:
     values[_LINE] = LinePattern(*values[_LINE])
     if values[_FOLLOWED_BY]:
         values[_FOLLOWED_BY] = LinePattern(*values[_FOLLOWED_BY])
-    values[_CLEARED_BY] = [LinePattern(*one) for one in values[_CLEARED_BY]]
+    for place in _LISTS:
+        values[place] = [LinePattern(*one) for one in values[place]]
     return Rule(*values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,8 @@ _RULE_FIELDS = _LINE_FIELDS | {
     "id", "code", "severity", "title", "detail", "next", "source", "platform", "versions", "window",
     "threshold", "within", "followed_by", "cleared_by", "settle", "per_session", "outlives_start",
     "unless_ok", "fix", "yields_to", "only_set_up", "days", "adapter",
-    "otherwise", "spread", "ages_out",
+    "otherwise", "spread", "ages_out", "database", "given_up_by", "answered_by",
+    "incident_by", "counts_lives",
 }  # fmt: skip
 
 _OTHERS = (
@@ -165,14 +166,14 @@ def _weight(node: Any, known: dict[int, int]) -> int:
         flat = [one for child in children for one in (child if type(child) is tuple else (child,))]
         known[id(node)] = 1 + sum(_weight(one, known) for one in flat)
     if known[id(node)] > MOST_NODES:
-        raise RuleError(f"holds more than {MOST_NODES} values, aliases counted")
+        raise RuleError(f"contains more than {MOST_NODES} values, aliases counted")
     return known[id(node)]
 
 
 def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
     allow(raw, _RULE_FIELDS)
     line = _line(raw)
-    follow = _one(raw, "followed_by", _follower, None)
+    follow = _follower(raw["followed_by"]) if "followed_by" in raw else None
     code, fix = text(raw, "code"), raw.get("fix")
     if not CODE.fullmatch(code):
         raise RuleError(f"`code` {code!r} is made of capitals, digits and hyphens")
@@ -188,7 +189,7 @@ def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
         if not set(_PLACE.sub("", shown)).isdisjoint("{}"):
             raise RuleError(f"`{field}` may use braces only for {{name}}")
         for name in _PLACE.findall(shown):
-            if name not in taken:
+            if name not in taken and (field, name) != ("next", "key"):  # the settings give the key
                 raise RuleError(f"`{field}` names {{{name}}}, which the pattern does not take")
     rule = Rule(
         id=text(raw, "id"),
@@ -205,7 +206,10 @@ def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
         within=span(raw, "within", "0s"),
         followed_by=follow[0] if follow else None,
         follows_within=follow[1] if follow else 0.0,
-        cleared_by=tuple(_one(raw, "cleared_by", _lines, ())),
+        cleared_by=_lines(raw, "cleared_by"),
+        given_up_by=_lines(raw, "given_up_by"),
+        answered_by=_lines(raw, "answered_by"),
+        incident_by=texts(raw, "incident_by"),
         settle=span(raw, "settle", "0s"),
         per_session=flag(raw, "per_session"),
         outlives_start=flag(raw, "outlives_start"),
@@ -218,25 +222,39 @@ def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
         adapter=flag(raw, "adapter"),
         spread=span(raw, "spread", "0s"),
         days=_count(raw, "days", 1) if "days" in raw else 0,
+        database=text(raw, "database", ""),
+        counts_lives=flag(raw, "counts_lives"),
     )
-    if rule.days and line.level in ("DEBUG", "INFO"):
+    _insist(rule, raw, taken)
+    made.append(Sample(rule, line, texts(raw, "examples"), texts(raw, "near")))
+    if not made[0].examples or not made[0].near:
+        raise RuleError("needs `examples` that match and `near` misses that do not")
+    if rule.followed_by:
+        made.append(_sample(rule, rule.followed_by, raw["followed_by"]))
+    for name in ("cleared_by", "given_up_by", "answered_by"):
+        for other, written in zip(getattr(rule, name), raw.get(name, ()), strict=True):
+            made.append(_sample(rule, other, written))
+    return rule
+
+
+def _insist(rule: Rule, raw: Mapping[str, Any], taken: set[str]) -> None:
+    """Refuse fields that make no sense together."""
+    if rule.days and rule.line.level in ("DEBUG", "INFO"):
         raise RuleError("`days` needs a `level` from warning on")
     if rule.spread and rule.threshold == 1:
         raise RuleError("`spread` needs a `threshold`")
     if rule.within and rule.threshold == 1:
         raise RuleError("`within` needs a `threshold`")
     if rule.settle and not rule.cleared_by:
-        raise RuleError("`settle` waits for a line of `cleared_by`, and there is none")
+        raise RuleError("`settle` needs `cleared_by`")
+    if rule.database and not rule.unless_ok:
+        raise RuleError("`database` needs `unless_ok`")
+    for name in set(rule.incident_by) - taken:
+        raise RuleError(f"`incident_by` names {name!r}, which the pattern does not take")
+    if rule.given_up_by and not rule.settle:
+        raise RuleError("`given_up_by` needs `settle`")
     if text(raw, "ages_out", "") and rule.cleared_by:
         raise RuleError("`ages_out` is for a rule without `cleared_by`")
-    made.append(Sample(rule, line, texts(raw, "examples"), texts(raw, "near")))
-    if not made[0].examples or not made[0].near:
-        raise RuleError("needs `examples` that match and `near` misses that do not")
-    if rule.followed_by:
-        made.append(_sample(rule, rule.followed_by, raw["followed_by"]))
-    for cleared, written in zip(rule.cleared_by, raw.get("cleared_by", ()), strict=True):
-        made.append(_sample(rule, cleared, written))
-    return rule
 
 
 def _sample(rule: Rule, line: LinePattern, raw: Mapping[str, Any]) -> Sample:
@@ -267,14 +285,15 @@ def _follower(raw: Any) -> tuple[LinePattern, float]:
     return _line(raw), span(raw, "within", "5m")
 
 
-def _lines(raw: Any) -> list[LinePattern]:
-    if not isinstance(raw, list) or not all(isinstance(one, dict) for one in raw):
-        raise RuleError("`cleared_by` is a list of mappings")
-    for one in raw:
+def _lines(raw: Mapping[str, Any], name: str) -> tuple[LinePattern, ...]:
+    found = raw.get(name, [])
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise RuleError(f"`{name}` is a list of mappings")
+    for one in found:
         allow(one, _LINE_FIELDS)
         if not texts(one, "examples"):
-            raise RuleError("`cleared_by` needs `examples`")
-    return [_line(one, "info") for one in raw]
+            raise RuleError(f"`{name}` needs `examples`")
+    return tuple(_line(one, "info") for one in found)
 
 
 def allow(raw: Mapping[str, Any], names: frozenset[str]) -> None:
@@ -285,10 +304,6 @@ def allow(raw: Mapping[str, Any], names: frozenset[str]) -> None:
 
             near = get_close_matches(name, names, 1)
             raise RuleError(f"has no field {name!r}" + (f"; is {near[0]!r} meant?" if near else ""))
-
-
-def _one(raw: Mapping[str, Any], name: str, make: Callable[[Any], Any], default: Any) -> Any:
-    return make(raw[name]) if name in raw else default
 
 
 def text(raw: Mapping[str, Any], name: str, default: str | None = None) -> str:

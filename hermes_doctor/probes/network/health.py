@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 NOT_ASKED, ANSWERED, SILENT, REFUSED = "not asked", "answered", "silent", "refused"
 ODD = "something else answers there"
-BROKEN = "it answers with an error of its own (5xx)"
+BROKEN = "it answers with a server error (5xx)"
 _URL = pattern(r"(https?)://(\[[0-9a-fA-F:.]+\]|[^/:@?#\s\[\]]+)(?::(\d{1,5}))?(/[^?#\s]*)?/?")
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 STEP = 0.02

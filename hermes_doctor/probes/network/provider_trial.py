@@ -31,6 +31,7 @@ PATIENCE = 15.0
 """Seconds for each provider in total; all are asked at the same time."""
 LARGEST = 64 * 1024
 """Bytes that are read of an answer."""
+LATE = "no answer in time"
 PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 """The order in which Hermes looks for a proxy to a provider; the lower-case names follow."""
 
@@ -80,7 +81,7 @@ def ask_all(requests: Iterable[Request], settings: Settings) -> list[Trial]:
         with contextlib.suppress(OSError):
             links[number].shutdown(socket.SHUT_RDWR)
     return [
-        in_time.get(n) or Trial(request.route, None, "answer", "no answer in time", None, PATIENCE)
+        in_time.get(n) or Trial(request.route, None, "answer", LATE, None, PATIENCE)
         for n, request in enumerate(wanted)
     ]
 
@@ -122,30 +123,61 @@ def ask(
 ) -> Trial:
     """Send one request and judge the answer."""
     began = time.monotonic()
-    failed, why, found, proxy = None, "", None, None
+    reply = send(request, settings, opened)
+    found = None
+    if reply.failed is None:
+        found = verdict.judge(reply.status, reply.body, request.place)
+        if any(found.message in value.lower() for value in request.headers.values()):
+            found = found._replace(message="")  # it may be the key
+    spent = time.monotonic() - began
+    return Trial(request.route, reply.proxy, reply.failed, reply.why, found, spent)
+
+
+class Reply(NamedTuple):
+    """What came back, with the provider's own words: the body may contain secrets."""
+
+    proxy: Proxy | None = None
+    failed: str | None = None
+    why: str = ""
+    status: int = 0
+    body: bytes = b""
+
+
+def send(
+    request: Request,
+    settings: Settings,
+    opened: Callable[[socket.socket], object] = id,
+    patience: float = PATIENCE,
+    most: int = LARGEST,
+) -> Reply:
+    """Send one request, and once more if the model wants another name of the token limit.
+
+    At most `most` bytes of the answer are read.
+    """
+    began = time.monotonic()
+    proxy = None
     try:
         wanted = _target(request.route, request.url, settings, request.trust)
         proxy = wanted.proxy
         for one in (request, request.otherwise()):
             with reach.open_connection(wanted, settings, began) as link:
                 opened(link)
-                link.settimeout(max(1.0, PATIENCE - (time.monotonic() - began)))
-                status, body = _exchange(link, one, wanted)
+                link.settimeout(max(1.0, patience - (time.monotonic() - began)))
+                status, body = _exchange(link, one, wanted, most)
             if not verdict.wants_other_limit(status, body):
                 break
-        found = verdict.judge(status, body, request.place)
-        if any(found.message in value.lower() for value in request.headers.values()):
-            found = found._replace(message="")  # it may be the key
     except StageFailed as failure:
-        failed, why = failure.stage, failure.why
+        return Reply(proxy, failure.stage, failure.why)
     except ValueError:  # an impossible address
-        failed, why = "answer", "the address is malformed"
+        return Reply(proxy, "answer", "the address is malformed")
     except Exception as error:  # noqa: BLE001 (whatever a server can make of HTTP)
-        failed, why = "answer", _words(error)
-    return Trial(request.route, proxy, failed, why, found, time.monotonic() - began)
+        return Reply(proxy, "answer", _words(error))
+    return Reply(proxy, None, "", status, body)
 
 
-def _exchange(link: socket.socket, request: Request, wanted: NeededHost) -> tuple[int, bytes]:
+def _exchange(
+    link: socket.socket, request: Request, wanted: NeededHost, most: int
+) -> tuple[int, bytes]:
     """Return the status and the start of the body, using an open connection."""
     from http.client import HTTPConnection
 
@@ -167,13 +199,13 @@ def _exchange(link: socket.socket, request: Request, wanted: NeededHost) -> tupl
     connection.sock = link
     connection.request("POST", path, request.body, headers)
     answer = connection.getresponse()
-    return answer.status, answer.read(LARGEST)
+    return answer.status, answer.read(most)
 
 
 def _words(error: Exception) -> str:
     """Describe an error; never in its own words, because HTTP errors repeat data."""
     if isinstance(error, TimeoutError):
-        return "no answer in time"
+        return LATE
     if isinstance(error, OSError):
         return reach.error_words(error)
-    return "what comes back is no HTTP"
+    return "the answer is not HTTP"

@@ -198,7 +198,7 @@ def proxy_login(proxy: Proxy | None) -> dict[str, str]:
 
 
 def _dial(places: Sequence[tuple[str, int]], began: float, stage: str) -> socket.socket:
-    why = "there is no address"
+    why = "the name has no address"
     for n, place in enumerate(places):
         left = time_limits.stretch(PATIENCE) - (time.monotonic() - began)
         if left <= 0:
@@ -213,7 +213,7 @@ def _dial(places: Sequence[tuple[str, int]], began: float, stage: str) -> socket
 def _connect(link: socket.socket, proxy: Proxy, end: Endpoint) -> None:
     """Ask an HTTP proxy for a tunnel."""
     if proxy.scheme not in ("http", "https"):
-        raise StageFailed("proxy", f"{proxy.scheme}:// is no kind of proxy that Hermes knows")
+        raise StageFailed("proxy", f"Hermes does not know proxies with {proxy.scheme}://")
     head = f"CONNECT {end.host}:{end.port} HTTP/1.1\r\nHost: {end.host}:{end.port}\r\n"
     head += "".join(f"{name}: {value}\r\n" for name, value in proxy_login(proxy).items())
     link.sendall(head.encode() + b"\r\n")
@@ -233,7 +233,7 @@ def _connect(link: socket.socket, proxy: Proxy, end: Endpoint) -> None:
 def _socks(link: socket.socket, proxy: Proxy, end: Endpoint) -> None:
     """Ask a SOCKS5 proxy for a connection; the proxy resolves the name."""
     if proxy.scheme not in ("socks5", "socks5h"):
-        raise StageFailed("proxy", f"{proxy.scheme}:// is no kind of proxy that Hermes knows")
+        raise StageFailed("proxy", f"Hermes does not know proxies with {proxy.scheme}://")
     link.sendall(b"\x05\x02\x00\x02" if proxy.auth else b"\x05\x01\x00")
     method = _exactly(link, 2)
     if method == b"\x05\x02" and proxy.auth:

@@ -1,8 +1,8 @@
-"""Build the smallest request that shows whether a provider would serve the gateway.
+"""Build the request that shows whether a provider would serve the gateway.
 
-It sends one word and asks for one token (16 where that is the minimum), in the route's protocol. A
-list of models would cost nothing, but many relays give it to anyone: it shows neither an empty
-account nor an unknown model.
+By default it sends one word and asks for one token (16 where that is the minimum), in the route's
+protocol. A list of models would cost nothing, but many relays give it to anyone: it shows neither
+an empty account nor an unknown model.
 
 No request is made where the key is not sent in a header or would go to the wrong host: logins,
 Azure, Bedrock, and keys that older releases send to another company's host.
@@ -18,7 +18,7 @@ from typing import Any
 from hermes_doctor.lazy import EMPTY, NamedTuple
 from hermes_doctor.probes.network import verdict
 from hermes_doctor.probes.network.reach import Trust
-from hermes_doctor.settings import fallback, request_route, urls
+from hermes_doctor.settings import fallback, request_headers, request_route, urls
 from hermes_doctor.settings.inputs import SettingInputs
 from hermes_doctor.settings.outcome import RequestSettings, Unresolved
 from hermes_doctor.settings.resolved import Resolved, Route
@@ -31,9 +31,22 @@ _SENT = ("usable", "not needed")
 _GENERAL = {"OPENAI_API_KEY": "openai.com", "OPENROUTER_API_KEY": "openrouter.ai"}
 _BEARER = ("api.minimax.io", "api.minimaxi.com")
 _FALSE = ("false", "0", "no", "off")
-_WORD = "Hi"
+_FEWEST = 16
+"""The smallest limit of tokens that the protocol of responses allows."""
 _HOST = re.compile(r"https?://[^/?#@\\\s]+(?:[/?#]|$)")
 """A host without user and password before it: those would replace the key."""
+
+
+class Question(NamedTuple):
+    """What is sent, and how long the answer may be."""
+
+    words: str = "Hi"
+    tokens: int = 1
+    libraries: Mapping[str, str] = EMPTY
+    """The versions of the packages that would send it in Hermes; empty to send our own name."""
+
+
+PING = Question()
 
 
 class Request(NamedTuple):
@@ -44,6 +57,8 @@ class Request(NamedTuple):
     headers: Mapping[str, str]
     body: bytes
     trust: Trust = Trust()
+    secrets: tuple[str, ...] = ()
+    """The key, and the values of the headers in config.yaml, which can be keys."""
 
     def __repr__(self) -> str:
         return f"Request({self.route.path})"
@@ -62,12 +77,12 @@ class Request(NamedTuple):
         return self._replace(body=json.dumps(body).encode())
 
 
-def requests(found: Resolved) -> Iterator[Request]:
+def requests(found: Resolved, question: Question = PING) -> Iterator[Request]:
     """Yield one request for each provider that a message may use, in order."""
     seen: set[tuple[str, str]] = set()
     for route, used in _routes(found):
         same = (str(used.base_url), str(used.key))
-        made = request(found.world, route, used)
+        made = request(found.world, route, used, question)
         if made and same not in seen and len(seen) < MOST:
             seen.add(same)
             yield made
@@ -85,7 +100,9 @@ def _routes(found: Resolved) -> Iterator[tuple[Route, RequestSettings]]:
             continue
 
 
-def request(inputs: SettingInputs, route: Route, used: RequestSettings) -> Request | None:
+def request(
+    inputs: SettingInputs, route: Route, used: RequestSettings, question: Question = PING
+) -> Request | None:
     """Return the request of one route; None if none is sent."""
     if route.key is None or route.key.state not in _SENT or not route.model.value:
         return None
@@ -93,32 +110,40 @@ def request(inputs: SettingInputs, route: Route, used: RequestSettings) -> Reque
         return None
     if _is_login(inputs, used) or _is_strangers(used):
         return None
-    asked = _asked(used, route.model.value)
+    asked = _asked(used, route.model.value, question)
     if asked is None:
         return None
     url, headers, body = asked
     block = _block(inputs, used.base_url) if inputs.release.since(0, 18, 1) else EMPTY
-    headers |= _extra(block)
+    headers |= request_headers.added_headers(inputs, used, question.libraries)
+    written = request_headers.of_model(inputs, used)
+    written |= request_headers.configured(block, "extra_headers")
+    headers |= written
     if any(char in f"{name}{value}" for name, value in headers.items() for char in "\r\n\0"):
         return None
-    return Request(route, url, headers, json.dumps(body).encode(), _trust(block))
+    secrets = (str(used.key), *written.values())
+    return Request(route, url, headers, json.dumps(body).encode(), _trust(block), secrets)
 
 
-def _asked(used: RequestSettings, model: str) -> tuple[str, dict[str, str], dict[str, Any]] | None:
-    base, said = used.base_url.rstrip("/"), [{"role": "user", "content": _WORD}]
+def _asked(
+    used: RequestSettings, model: str, question: Question
+) -> tuple[str, dict[str, str], dict[str, Any]] | None:
+    base, said = used.base_url.rstrip("/"), [{"role": "user", "content": question.words}]
+    tokens = question.tokens
     bearer = {"Authorization": f"Bearer {used.key}"}
     if used.api_mode == urls.MESSAGES:
         headers = {"anthropic-version": "2023-06-01"}
         headers |= bearer if urls.host(base) in _BEARER else {"x-api-key": str(used.key)}
-        body = {"model": model, "max_tokens": 1, "messages": said}
+        body = {"model": model, "max_tokens": tokens, "messages": said}
         return re.sub(r"/v1$", "", base) + "/v1/messages", headers, body
     if used.api_mode == urls.RESPONSES:
-        body = {"model": model, "max_output_tokens": 16, "input": _WORD, "store": False}
+        body = {"model": model, "input": question.words, "store": False}
+        body["max_output_tokens"] = max(tokens, _FEWEST)
         return f"{base}/responses", bearer, body
     if used.api_mode == urls.CHAT:
         if urls.host(base) == "generativelanguage.googleapis.com" and not base.endswith("/openai"):
             base += "/openai"
-        body = {"model": model, "max_tokens": 1, "messages": said}
+        body = {"model": model, "max_tokens": tokens, "messages": said}
         return f"{base}/chat/completions", bearer, body
     return None
 
@@ -159,10 +184,3 @@ def _trust(block: Mapping[Any, Any]) -> Trust:
     flag, bundle = block.get("ssl_verify"), block.get("ssl_ca_cert")
     off = flag is False or (isinstance(flag, str) and flag.strip().lower() in _FALSE)
     return Trust(not off, bundle.strip() if isinstance(bundle, str) and bundle.strip() else None)
-
-
-def _extra(block: Mapping[Any, Any]) -> dict[str, str]:
-    """Return the headers that the entry adds to each request."""
-    extra = block.get("extra_headers")
-    pairs = extra.items() if isinstance(extra, dict) else ()
-    return {str(k): str(v) for k, v in pairs if v is not None and str(k).isascii()}

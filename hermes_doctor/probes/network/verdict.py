@@ -1,11 +1,13 @@
 """Interpret the answer of a provider.
 
-The provider's words are not passed on, because some repeat the key: only the status, and the name
-of the error if it is a known one. Only a message counts as an answer.
+A verdict does not contain the provider's words, because some repeat the key: only the status, and
+the name of the error if it is a known one. `error_text` and `answer_text` return the words, which
+must be redacted before they are shown. Only a message counts as an answer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from hermes_doctor.lazy import NamedTuple, pattern
@@ -96,6 +98,40 @@ def wants_other_limit(status: int, body: bytes) -> bool:
     return status == 400 and _OTHER_LIMIT in body
 
 
+def error_text(body: bytes) -> str:
+    """Return the provider's own words about an error, which may contain secrets."""
+    found = _json(body)
+    if found is None:
+        return ""
+    said = [_error(found).get("message"), *(found.get(k) for k in ("message", "detail", "msg"))]
+    return next((one for one in said if isinstance(one, str) and one.strip()), "")
+
+
+def answer_text(body: bytes, message_field: str) -> str:
+    """Return the words of a message, which may contain secrets; empty if it has none."""
+    items = (_json(body) or {}).get(message_field)
+    found = items if isinstance(items, list) else []
+    if message_field == CHOICES:
+        first = found[0] if found and isinstance(found[0], dict) else {}
+        said = first.get("message")
+        found = [said] if isinstance(said, dict) else []
+    return " ".join(_texts(found))
+
+
+def _texts(parts: list[Any]) -> Iterator[str]:
+    """Yield the texts of a message's parts, which may have parts themselves."""
+    for part in parts:
+        for said in (part.get("text"), part.get("content")) if isinstance(part, dict) else ():
+            if isinstance(said, str):
+                yield said
+            elif isinstance(said, list):
+                yield from (
+                    one["text"]
+                    for one in said
+                    if isinstance(one, dict) and isinstance(one.get("text"), str)
+                )
+
+
 def _is_message(found: dict[str, Any], place: str) -> bool:
     """Tell whether there is a message; with one token its text may be empty."""
     value = found.get(place)
@@ -177,4 +213,4 @@ def _words(found: dict[str, Any] | None) -> str:
 def _instead(body: bytes) -> str:
     if body.lstrip()[:9].lower().startswith(_PAGE):
         return "a web page instead of an answer"
-    return "nothing" if not body.strip() else "something that is no JSON"
+    return "nothing" if not body.strip() else "something that is not JSON"

@@ -17,11 +17,11 @@ from hermes_doctor.settings.edit.nodes import MARK, Nodes, is_empty
 from hermes_doctor.settings.fast_yaml import yaml
 
 
-def apply_edits(data: bytes, edits: Sequence[ConfigEdit]) -> bytes:
+def apply_edits(data: bytes, edits: Sequence[ConfigEdit], name: str = config_file.NAME) -> bytes:
     """Return the edited file; CannotFix unless it then has exactly the intended settings."""
     values, fault = config_file.parse(data)
     if fault is not None:
-        raise CannotFix("config.yaml does not parse. Repair that first.")
+        raise CannotFix(text("{file} does not parse. Repair that first.", file=name))
     wanted = apply_to_values(values, edits)
     content = data.decode("utf-8")
     for edit in edits:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from hermes_doctor.file_copies import DatabaseCopy
@@ -15,22 +14,22 @@ from hermes_doctor.system.files import open_regular, snapshot
 
 
 def restore_from_copy(copy: Path, candidates: Sequence[DatabaseCopy]) -> list[str]:
-    """Replace `copy` by the newest sound candidate.
+    """Replace `copy` by the sound candidate with the newest content.
 
     A candidate that may be of another home is used only if there is no other candidate.
     """
     if not candidates:
         raise CannotFix("no older copy was found")
     own = [one for one in candidates if not one.doubtful]
-    for one in own or candidates:
+    for one in sorted(own or candidates, key=lambda candidate: candidate.rank):
         for old in (copy, *sidecars(copy)):
             disk.remove(old)
         try:
-            _copy(one, copy)
+            copy_candidate(one, copy)
             require_sound(copy)
         except CannotFix:
             continue
-        when = datetime.fromtimestamp(one.mtime_ns / 1e9, UTC)
+        when = one.written_at
         where = f"{one.path.parent.name}/{one.path.name}" + (one.member and f":{one.member}")
         said = [f"It is {where} of {when:%Y-%m-%d %H:%M} UTC; what came later is not in it."]
         return [*said, "It may be of another home."] if one.doubtful else said
@@ -41,7 +40,7 @@ def restore_from_copy(copy: Path, candidates: Sequence[DatabaseCopy]) -> list[st
     raise CannotFix("every older copy is damaged, too")
 
 
-def _copy(one: DatabaseCopy, copy: Path) -> None:
+def copy_candidate(one: DatabaseCopy, copy: Path) -> None:
     """Copy a candidate with its log, or extract it from its zip."""
     if one.member:
         with disk.new_file(copy) as fd:

@@ -89,7 +89,7 @@ def _fill(
         for name, sql in views.items():
             if name not in there:
                 connection.execute(sql)
-                said.append(f"The view {name} was made again.")
+                said.append(f"The view {name} was created again.")
         for index in indexes:
             fulltext.fill(connection, index, permit=fulltext_views.allow_view)
             (rows,) = connection.execute(fulltext.row_count_sql(index)).fetchone()

@@ -74,4 +74,4 @@ def _agreed(copy: Path) -> list[str]:
             left = integrity_errors(connection)
         if left:
             raise CannotFix("more than its header is damaged")
-    return ["The header was written anew."]
+    return ["The header was written again."]

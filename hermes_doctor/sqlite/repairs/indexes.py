@@ -36,7 +36,7 @@ def compact(copy: Path) -> list[str]:
     with open_copy(copy) as connection:
         connection.execute("VACUUM")
     saved = before - copy.stat().st_size
-    return [f"{saved / 1024**2:.0f} MB of unused pages were given back."]
+    return [f"{saved / 1024**2:.0f} MB of unused pages were removed."]
 
 
 def remake(copy: Path) -> list[str]:

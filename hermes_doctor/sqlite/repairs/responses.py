@@ -14,6 +14,6 @@ def delete_bad_responses(copy: Path) -> list[str]:
         unreadable = connection.execute(f"DELETE FROM responses WHERE {UNREADABLE}").rowcount
         dangling = connection.execute(f"DELETE FROM conversations WHERE {DANGLING}").rowcount
     return [
-        f"{unreadable} responses that cannot be read were evicted, "
-        f"and {dangling} conversations that led to none."
+        f"{unreadable} responses that cannot be read were removed, "
+        f"and {dangling} conversations whose response is missing."
     ]

@@ -61,7 +61,11 @@ def _distinguish_titles(connection: sqlite3.Connection) -> str | None:
         taken.add(new)
         connection.execute("UPDATE sessions SET title = ? WHERE id = ?", (new, session))
         changed += 1
-    return f"{changed} sessions got a number behind a title that others had." if changed else None
+    return (
+        f"{changed} sessions got a number after their title, because others had the same."
+        if changed
+        else None
+    )
 
 
 def _drop_broken_settings(connection: sqlite3.Connection) -> str | None:
@@ -70,7 +74,9 @@ def _drop_broken_settings(connection: sqlite3.Connection) -> str | None:
         "UPDATE sessions SET model_config = NULL "
         "WHERE typeof(model_config) = 'blob' OR NOT json_valid(model_config)"
     )
-    return f"The settings of {done.rowcount} sessions were no JSON." if done.rowcount else None
+    return (
+        f"The settings of {done.rowcount} sessions were not valid JSON." if done.rowcount else None
+    )
 
 
 def _number_the_version(connection: sqlite3.Connection) -> str | None:

@@ -149,10 +149,10 @@ def _added(database: sqlite3.Connection, found: MissingMessages, origin: str) ->
         said.append(f"{those} got new numbers, because the database uses theirs.")
     if untitled:
         those = count(untitled, "session")
-        said.append(f"{those} came without a title, because the database uses it.")
+        said.append(f"{those} got no title, because the database uses it.")
     if found.left:
         those = count(len(found.left), "message")
-        said.append(f"{those} cannot be added: the conversation went on without them.")
+        said.append(f"{those} cannot be added: the conversation continued without them.")
     return said
 
 

@@ -18,4 +18,4 @@ def roll_back(copy: Path) -> list[str]:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if snapshot(journal).kind != "absent":
         raise CannotFix("SQLite did not roll the transaction back")
-    return ["The transaction that had not ended was taken back."]
+    return ["The unfinished transaction was undone."]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from hermes_doctor.message import count, sentences, text
@@ -107,19 +107,38 @@ class SalvageResult:
         lost = sum(one.lost for one in tables)
         saved = there - cut - lost
         if any(one.unsure for one in tables):
-            return text(
-                "Saves {saved}; {partial} in part; at least {lost} lost. The damaged file is kept.",
+            told = text(
+                "Saves {saved}; {partial} in part; at least {lost} lost.",
                 saved=count(saved, noun),
                 partial=cut,
                 lost=lost,
             )
-        return text(
-            "Saves {saved} of {there}; {partial} in part; {lost} lost. The damaged file is kept.",
-            saved=f"{saved:,}",
-            there=count(there, noun),
-            partial=cut,
-            lost=lost,
-        )
+        else:
+            told = text(
+                "Saves {saved} of {there}; {partial} in part; {lost} lost.",
+                saved=f"{saved:,}",
+                there=count(there, noun),
+                partial=cut,
+                lost=lost,
+            )
+        return sentences(told, *self._other_losses(tables), "The damaged file is kept.")
+
+    def _other_losses(self, told: tuple[TableResult, ...]) -> Iterator[str]:
+        """What is lost besides the rows of these tables, one sentence for each table."""
+        for one in self.tables:
+            if one in told or not (one.partial or one.lost):
+                continue
+            yield text(
+                "{table}: {partial:,} in part; at least {lost:,} lost."
+                if one.unsure
+                else "{table}: {partial:,} in part; {lost:,} lost.",
+                table=shown([one.name]),
+                partial=one.partial,
+                lost=one.lost,
+            )
+        if self.lost:
+            # not their names: in a damaged schema, a name can be any bytes of the file
+            yield text("Lost completely: {parts}.", parts=count(len(self.lost), "part"))
 
     @property
     def sentences(self) -> tuple[str, ...]:

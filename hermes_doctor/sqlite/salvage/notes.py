@@ -20,8 +20,8 @@ def notes(
     told: list[str] = []
     if not catalog.whole:
         told.append(
-            "The list of tables is damaged: what the release does not know and it no longer "
-            "names is not in the new database."
+            "The list of tables is damaged. Tables that it no longer names and that the release "
+            "does not know are not in the new database."
         )
     if image.log.damaged:
         told.append(
@@ -36,18 +36,16 @@ def notes(
     )
     if unproven:
         told.append(
-            f"Rows on pages that nothing leads to any more, of which nothing is left that "
-            f"could say whether they had been deleted: {unproven:,}."
+            f"Rows on pages without a parent; they may have been deleted earlier, and no evidence "
+            f"of that is left: {unproven:,}."
         )
     if completer.withheld:
         told.append(
-            f"Rows that only an index names, and that were not brought back since the pages "
-            f"on which they would lie are sound and do not have them: {completer.withheld:,}."
+            f"Rows that only an index names; they were not restored, because the pages where "
+            f"they would be are intact and do not have them: {completer.withheld:,}."
         )
     if completer.transcribed:
-        told.append(
-            f"Messages in part that have their text from transcripts: {completer.transcribed:,}."
-        )
+        told.append(f"Incomplete messages with text from transcripts: {completer.transcribed:,}.")
     refused = (
         f"{name} is damaged itself and was not used." for name in completer.older_copies.refused
     )

@@ -138,5 +138,7 @@ def _stubs(
             completer.tally(parent).incomplete.add(LEFT, [column], value)
     completer.tally(parent).partial += bare
     if bare:
-        told.append(f"Rows of {parent} that are bare, since only others refer to them: {bare:,}.")
+        told.append(
+            f"Rows of {parent} without content, created because others refer to them: {bare:,}."
+        )
     return told

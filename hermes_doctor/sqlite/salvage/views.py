@@ -38,13 +38,13 @@ def choose_view(image: DamagedFile, progress: Callable[[int], None]) -> tuple[Vi
     alone = _look(image, progress)
     if not foreign and not count_breaks(alone):
         return alone, (
-            "The file is sound, but not together with its write-ahead log. No row of the log is "
+            "The file is intact, but not together with its write-ahead log. No row of the log is "
             "in the new database; the log is in the vault."
         )
     if foreign and not count_row_breaks(alone):
         return alone, (
-            "The write-ahead log is not this file's, which is sound without it. No row of the "
-            "log is in the new database; the log is in the vault."
+            "The write-ahead log does not belong to this file, which is intact without it. No row "
+            "of the log is in the new database; the log is in the vault."
         )
     image.use_log()
     return view, ""
@@ -54,7 +54,7 @@ def _with_journal(
     image: DamagedFile, alone: View, progress: Callable[[int], None]
 ) -> tuple[View, str]:
     """Undo an interrupted transaction, if the journal belongs to this file."""
-    ignored = "A rollback journal of another time lies beside the file; it was not followed."
+    ignored = "A rollback journal from another time is next to the file; it was not used."
     begun, now = image.counter_before_journal(), image.counter()
     if image.size and begun is not None and now - begun not in (0, 1):
         return alone, ignored
@@ -62,7 +62,7 @@ def _with_journal(
     undone = _look(image, progress)
     worse, better = count_breaks(undone), count_breaks(alone)
     if worse < better or (worse == better and not image.in_wal_mode):
-        return undone, "A transaction that a crash had cut off was taken back by its journal."
+        return undone, "A transaction that a crash interrupted was undone with its journal."
     image.use_file()
     return alone, ignored
 

@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,14 +102,14 @@ def freeze(home: Path, port: int) -> None:
 
 
 @contextmanager
-def ward(home: Path) -> Iterator[Ward]:
+def ward(home: Path, extra: Mapping[str, str] | None = None) -> Iterator[Ward]:
     """A running gateway with the hook and an API server; whoever runs there at the end is ended."""
     obeying(home)
-    with gateway(VERSION, home) as running:
+    with gateway(VERSION, home, extra=extra) as running:
         try:
             yield Ward(VERSION, home, _settle(running, home))
         finally:
-            _end(home, running.pid)
+            end_gateways(home, running.pid)
 
 
 def _settle(running: Running, home: Path) -> int:
@@ -122,7 +122,7 @@ def _settle(running: Running, home: Path) -> int:
     return int(next(pair for pair in own if "PORT" in pair).partition("=")[2])
 
 
-def _end(home: Path, first: int) -> None:
+def end_gateways(home: Path, first: int) -> None:
     for found in Probes(Home(home.resolve())).gateways():
         if found.pid != first:
             with contextlib.suppress(ProcessLookupError):

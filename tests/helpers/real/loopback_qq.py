@@ -7,6 +7,7 @@ Prints `ready PORT`, then one line for each event: `heard "TEXT"` for a message 
 
     close CODE       close every websocket with that code
     refuse CODE      close every websocket that asks for a session, until `refuse 0`
+    resume CODE      the same only for those that resume an old session, until `resume 0`
     token bad        give out no more tokens, as for a wrong secret
     model MODE       let the model wait for ever (`wait`, the default), answer (`answer`), or reject
                      the key (`reject`)
@@ -24,7 +25,7 @@ from aiohttp import WSMsgType, web  # type: ignore[import-not-found]
 
 ADDRESS, PORT = sys.argv[1], int(sys.argv[2])
 sockets: set[web.WebSocketResponse] = set()
-mode = {"refuse": "0", "token": "good", "model": "wait"}
+mode = {"refuse": "0", "resume": "0", "token": "good", "model": "wait"}
 sent = count(1)
 
 
@@ -67,6 +68,8 @@ async def answer(socket: web.WebSocketResponse, said: dict[str, object]) -> None
         await socket.send_json({"op": 11})
     elif mode["refuse"] != "0":
         await socket.close(code=int(mode["refuse"]), message=b"refused")
+    elif said["op"] == 6 and mode["resume"] != "0":
+        await socket.close(code=int(mode["resume"]), message=b"Session timed out")
     elif said["op"] == 2:
         user = {"id": "1", "username": "bot", "bot": True}
         ready = {"version": 1, "session_id": "one", "user": user}

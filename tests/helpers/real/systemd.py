@@ -194,7 +194,7 @@ def systemd(user: Path, uid: int = 0, inside: Path | None = None) -> Iterator[Ma
     user.mkdir(parents=True, exist_ok=True)
     os.chown(user, uid, uid)
     logs = user.parent / f"{user.name}-systemd"
-    logs.mkdir()
+    logs.mkdir(exist_ok=True)
     with _control_groups(uid) as join:
         process = subprocess.Popen(
             [

@@ -132,6 +132,29 @@ def test_what_only_the_whole_log_tells(home: Path) -> None:
     assert "PROVIDER-401" not in codes(home)
 
 
+@pytest.mark.parametrize(
+    ("config", "env", "place"),
+    [
+        ("  api_key: sk-abcdefghijklmnop\n", "", "`model.api_key` in config.yaml:5"),
+        ("  api_key: ${RELAY_KEY}\n", "A=1\nRELAY_KEY=sk-abcdefghijklm\n", "`RELAY_KEY` in .env:2"),
+        ("", "", "the key"),
+    ],
+)
+def test_where_the_rejected_key_is(home: Path, config: str, env: str, place: str) -> None:
+    """The advice names the line that sets the key, or no place if none is known."""
+    model = "model:\n  provider: custom\n  default: m\n  base_url: http://127.0.0.1:9/v1\n"
+    support.put(home / "config.yaml", model + config)
+    support.put(home / ".env", env)
+    failed = (
+        "API call failed (attempt 1/3) error_type=AuthenticationError thread=a:1 provider=custom "
+        "base_url=http://127.0.0.1:9/v1 model=m summary=HTTP 401: invalid key"
+    )
+    put(home, ago(5, failed, logger="agent.conversation_loop"))
+
+    [finding] = support.doctor("check", "--json", "--only", "logs", "--home", home).json["findings"]
+    assert finding["next"].startswith(f"Replace {place} or log in again")
+
+
 def test_no_log_yet(home: Path) -> None:
     """A home without logs is not asked."""
     shutil.rmtree(home / "logs", ignore_errors=True)

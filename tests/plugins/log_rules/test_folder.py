@@ -95,6 +95,10 @@ def _matches(sample: source.Sample, text: str) -> bool:
 def _role(sample: source.Sample, role: str) -> bool:
     if sample.line is sample.rule.line:
         return role == "match"
+    lists = {"given up": sample.rule.given_up_by, "answered": sample.rule.answered_by}
+    for name, lines in lists.items():
+        if any(sample.line is line for line in lines):
+            return role == name
     return role == ("follow" if sample.line is sample.rule.followed_by else "clear")
 
 

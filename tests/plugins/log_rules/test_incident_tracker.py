@@ -10,6 +10,7 @@ from hermes_doctor.plugins.log_rules.findings import findings
 from hermes_doctor.plugins.log_rules.incident import Incident
 from hermes_doctor.plugins.log_rules.incident_tracker import MOST_OF_ONE, IncidentTracker
 from hermes_doctor.plugins.log_rules.rule import LinePattern, Rule
+from hermes_doctor.records.handled import Handled
 from tests.helpers.rule_lines import said
 
 NOW = 1_000_000.0
@@ -69,6 +70,38 @@ def test_a_new_start_is_a_new_life() -> None:
     assert open_(rule(), closed, start) == []
     assert open_(rule(outlives_start=True), closed, start) == ["one is closed"]
     assert open_(rule(), start, said(NOW - 20, "[one] closed")) == ["one is closed"]
+
+
+def test_what_was_repaired_is_over() -> None:
+    """A run that repaired the code ends its incidents; newer lines are a new incident."""
+
+    def found(*ats: float, code: str = "QQ-4009") -> list[str]:
+        run = Handled(NOW - 50, NOW - 40, proved=False, codes=frozenset({code}))
+        ledger = IncidentTracker([rule(outlives_start=True)], now=NOW, handled=[run])
+        for at in ats:
+            ledger.add_entry(said(at, "[one] closed"))
+        return [one.title for one in findings(ledger.incidents(), lambda _: "log:1")]
+
+    assert found(NOW - 60) == []
+    assert found(NOW - 60, NOW - 30) == ["one is closed"]
+    assert found(NOW - 60, code="TG-409") == ["one is closed"]
+
+
+def test_counted_lives() -> None:
+    """Starts and stops of this tool do not count, and a gateway that stays up ends the counting."""
+
+    def number(*ats: float, proved: bool, counts: bool = True) -> int:
+        run = Handled(NOW - 50, NOW - 40, proved=proved)
+        one = rule(outlives_start=True, counts_lives=counts)
+        ledger = IncidentTracker([one], now=NOW, handled=[run])
+        for at in ats:
+            ledger.add_entry(said(at, "[one] closed"))
+        return sum(each.number for each in ledger.incidents() if each.cleared_at is None)
+
+    ends = (NOW - 70, NOW - 60, NOW - 45, NOW - 30)
+    assert number(*ends, proved=True) == 1, "only the newest is after the repair"
+    assert number(*ends, proved=False) == 3, "one was by this tool"
+    assert number(*ends, proved=True, counts=False) == 4, "a rule about something else"
 
 
 def test_time_to_recover() -> None:

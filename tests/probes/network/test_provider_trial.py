@@ -168,7 +168,7 @@ def test_redirects_are_not_followed() -> None:
 def test_large_answers_are_cut() -> None:
     """Nobody can fill the memory."""
     with serving(200, b"x" * (provider_trial.LARGEST * 4)) as provider:
-        assert kind(provider) == ("address", "something that is no JSON")
+        assert kind(provider) == ("address", "something that is not JSON")
 
 
 def test_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:

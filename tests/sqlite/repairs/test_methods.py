@@ -160,7 +160,7 @@ def test_every_byte_of_the_header(copy: Path, at: int) -> None:
     old = copy.read_bytes()[at]
     damage.write(copy, bytes([old ^ 0x5A]), at)
 
-    assert header.rewrite(copy) == ["The header was written anew."]
+    assert header.rewrite(copy) == ["The header was written again."]
 
     require_sound(copy)
     assert fix_cycle.messages(copy) == kept

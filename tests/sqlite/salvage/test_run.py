@@ -14,7 +14,12 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.model import CannotFix, CouldNotLook
-from hermes_doctor.sqlite.salvage.account import FROM_FULLTEXT_COPIES, FROM_TRANSCRIPTS
+from hermes_doctor.sqlite.salvage.account import (
+    FROM_FULLTEXT_COPIES,
+    FROM_TRANSCRIPTS,
+    SalvageResult,
+    TableResult,
+)
 from hermes_doctor.sqlite.salvage.older_copies import OlderFile
 from hermes_doctor.sqlite.salvage.salvage import salvage
 from tests.helpers import salvage_history
@@ -411,7 +416,7 @@ def test_a_foreign_log_is_not_followed(sound: Path, sick: Path, tmp_path: Path) 
         shutil.copyfile(f"{other}-wal", f"{sick}-wal")
     target, account = saved(sick, tmp_path)
     same(sound, target)
-    assert any("log is not this file's" in note for note in account.notes)
+    assert any("log does not belong to this file" in note for note in account.notes)
 
 
 def test_what_the_log_has_belongs_to_it(sound: Path, sick: Path, tmp_path: Path) -> None:
@@ -461,7 +466,7 @@ def test_a_transaction_cut_off_is_taken_back(sound: Path, sick: Path, tmp_path: 
     target = tmp_path / "out" / "saved.db"
     account = salvage(crashed, target, salvage_history.blueprint(tmp_path))
     same(sound, target)
-    assert any("taken back by its journal" in note for note in account.notes)
+    assert any("undone with its journal" in note for note in account.notes)
 
 
 def test_tables_and_columns_of_others_are_kept(sound: Path, sick: Path, tmp_path: Path) -> None:
@@ -526,7 +531,7 @@ def test_references_hold(sound: Path, sick: Path, tmp_path: Path) -> None:
     target, account = saved(sick, tmp_path)
     same(sound, target, "messages")
     assert b"s0003" in rows(target, "sessions", "id")
-    assert any("bare" in note for note in account.notes)
+    assert any("without content" in note for note in account.notes)
     told = account.table("sessions")
     assert told and told.kept == len(rows(target, "sessions")) and told.partial == 1
 
@@ -642,3 +647,15 @@ def _row_of(path: Path, places: list[int]) -> int:
     """Which of these offsets lies in a page of messages."""
     own = {*page_of(path, "messages", "leaf"), *page_of(path, "messages", "overflow")}
     return next(at for at in places if at // 4096 + 1 in own)
+
+
+def test_the_forecast_names_the_losses_of_every_table() -> None:
+    """Complete messages do not hide sessions in part, nor a table that is gone."""
+    messages = TableResult("messages", 7, 7)
+    sessions = TableResult("sessions", 5, 3, partial=2)
+    sound = TableResult("state_meta", 2, 2)
+
+    assert SalvageResult((messages, sessions, sound), lost=("table notes",)).forecast == (
+        "Saves 7 of 7 messages; 0 in part; 0 lost. sessions: 2 in part; 0 lost. "
+        "Lost completely: 1 part. The damaged file is kept."
+    )

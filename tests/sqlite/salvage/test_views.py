@@ -37,7 +37,7 @@ def test_the_rows_of_the_file_and_no_others(home: Path, tmp_path: Path) -> None:
     assert found is not None
     assert (found.lost, found.saved) == (0, len(wanted))
     assert messages(tmp_path / "new.db") == wanted
-    assert any("log is not this file's" in note for note in account.notes)
+    assert any("log does not belong to this file" in note for note in account.notes)
 
 
 @pytest.mark.sampled
@@ -50,7 +50,7 @@ def test_one_of_the_lives_was_vacuumed(home: Path, tmp_path: Path, which: str) -
     account = salvaged(path, tmp_path / "new.db")
 
     assert messages(tmp_path / "new.db") == messages(alone)
-    assert any("log is not this file's" in note for note in account.notes)
+    assert any("log does not belong to this file" in note for note in account.notes)
 
 
 def test_rows_are_damaged_in_its_own_log(home: Path, tmp_path: Path) -> None:

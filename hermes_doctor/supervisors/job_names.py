@@ -1,4 +1,4 @@
-"""Names the jobs of a home, and the folder where they store their state."""
+"""Names the jobs of a home, and the folders outside of it where this tool stores its state."""
 
 from __future__ import annotations
 
@@ -18,10 +18,20 @@ SYSTEM_STATE = Path("/var/lib")
 
 
 def state_folder() -> Path:
-    """The folder where the watches of this user store their state."""
+    """The folder where the commands and watches of this user store their state."""
     base = os.environ.get("XDG_STATE_HOME", "")
     state = Path(base) if os.path.isabs(base) else user_home() / ".local" / "state"
     return state / "hermes-doctor"
+
+
+def identity(home: Home) -> str:
+    """A short name of a home for files and units: its name and part of its path's digest."""
+    import hashlib
+    import re
+
+    name = home.profile or home.path.name.lstrip(".")
+    place = hashlib.sha256(os.fsencode(home.path)).hexdigest()[:8]
+    return f"{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-')[:24] or 'home'}-{place}"
 
 
 def system_state_folder(home: Home) -> Path:
@@ -35,13 +45,3 @@ def config_environment() -> dict[str, str]:
     """Where this user's own settings are, if not in the usual place; a job must know it."""
     chosen = os.environ.get("XDG_CONFIG_HOME", "")
     return {"XDG_CONFIG_HOME": chosen} if os.path.isabs(chosen) else {}
-
-
-def identity(home: Home) -> str:
-    """A short name of a home for files and units: its name and part of its path's digest."""
-    import hashlib
-    import re
-
-    name = home.profile or home.path.name.lstrip(".")
-    place = hashlib.sha256(os.fsencode(home.path)).hexdigest()[:8]
-    return f"{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-')[:24] or 'home'}-{place}"

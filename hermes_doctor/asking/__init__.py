@@ -1,0 +1,1 @@
+"""Ask the bot one real question: through its gateway, or through its model provider."""

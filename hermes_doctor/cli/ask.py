@@ -1,0 +1,198 @@
+"""The `ask` command: one real message, as the proof that the bot can answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hermes_doctor.cli.options import HomeOption, JsonOption, refuse_nan
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from hermes_doctor.asking.ask import AskResult
+    from hermes_doctor.asking.plan import AskPlan
+    from hermes_doctor.home import Home
+    from hermes_doctor.model import Finding
+    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.records.journal import Journal
+    from hermes_doctor.records.last_ask import AskRecord
+
+EPILOG = """\b
+Examples:
+  hermes-doctor ask
+  hermes-doctor ask "What is the capital of France?"
+  hermes-doctor ask --timeout 120 --json
+
+\b
+If the gateway runs and its API server is on, the question goes through the
+gateway and appears in the message history. Otherwise it goes to the model
+provider, with the address, model, key and headers that Hermes would use.
+It may cost a little. No other command asks unless you add --ask.
+
+\b
+Exit codes:
+  0  answered
+  1  refused, or no proper answer in time
+  2  could not ask (no home, no provider, no key); nothing was sent
+"""
+TIMEOUT = 60.0
+AskOption = Annotated[
+    bool,
+    typer.Option("--ask", help="At the end, ask the bot one question; it may cost a little."),
+]
+
+
+def ask(
+    question: Annotated[
+        str | None,
+        typer.Argument(metavar="[TEXT]", help="The question; by default a short harmless one."),
+    ] = None,
+    timeout: Annotated[
+        float,
+        typer.Option(
+            "--timeout",
+            min=1,
+            max=600,
+            callback=refuse_nan,
+            help="Wait at most this many seconds for each answer.",
+        ),
+    ] = TIMEOUT,
+    home: HomeOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Ask the bot one question; it may cost a little."""
+    from hermes_doctor import home as homes
+    from hermes_doctor.cli import exits
+    from hermes_doctor.render import document
+
+    where = homes.find(home)
+    exits.set_interrupt_text(
+        "The question may have been sent, but hermes-doctor did not wait for the answer."
+    )
+    done = ask_once(where, home, question, timeout=timeout, json=json)
+    if json:
+        typer.echo(document.dump(done))
+    return int(not done["ok"])
+
+
+def ask_once(
+    where: Home,
+    option: Path | None,
+    question: str | None = None,
+    *,
+    timeout: float = TIMEOUT,
+    json: bool,
+) -> dict[str, Any]:
+    """Ask one question, show it unless `json`, and return the document.
+
+    The result is kept for the next `check`, unless it says nothing about the bot.
+    """
+    from hermes_doctor.asking import plan
+    from hermes_doctor.cli.progress_bars import waiting
+    from hermes_doctor.cli.shared_options import named_home, repeat_options
+    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.records import last_ask
+    from hermes_doctor.render import ask as rendered
+    from hermes_doctor.terminal.show import show
+
+    with waiting("looking for the gateway and its model", quiet=json):
+        planned = plan.make(
+            Probes(where, network=True), plan.QUESTION if question is None else question
+        )
+    if not json:
+        show(rendered.plan_lines(planned))
+    result = _carry_out(where, planned, timeout, json=json)
+    not_kept = last_ask.save(where, result.record) if result.says_something else None
+    advice = None if result.record.is_fine else _advice(Probes(where), result.record)
+    if not json:
+        options = repeat_options(named_home(option))
+        show(rendered.result_lines(result, advice, options, not_kept))
+    return rendered.document(where.path, planned, result, advice, not_kept)
+
+
+class LastQuestion:
+    """The question at the end of a command that changes something, if the operator wants one."""
+
+    def __init__(
+        self, where: Home, option: Path | None, *, wanted: bool, apply: bool, json: bool
+    ) -> None:
+        if wanted and not apply:
+            from hermes_doctor.model import Trouble
+
+            raise Trouble("--ask asks after a change. Nothing was changed. Add --apply, too.")
+        self.where = where
+        self.option = option
+        self.wanted = wanted
+        self.json = json
+        self.document: dict[str, Any] | None = None
+        """What the command prints with --json; the question is added to it."""
+        self.failed = False
+        """Whether there was a question and no proper answer."""
+        self.skipped = False
+        """Whether the change was refused, declined or rolled back, so that nothing is asked."""
+
+    def note_result(self, runs: Sequence[Journal], *, declined: bool = False) -> None:
+        """Note how the change ended. If there was nothing to change, the question is asked."""
+        kept = any(item.is_applied for run in runs for item in run.items)
+        self.skipped = not kept and (bool(runs) or declined)
+
+    def end(self, code: int) -> int:
+        """Ask, print the document with --json, and return the exit code of the command.
+
+        The caller no longer holds the lock of the home: an answer can take a minute.
+        """
+        asked = self._ask() if self.wanted and not self.skipped else None
+        if self.document is not None:
+            from hermes_doctor.render import document
+
+            more = {} if asked is None else {"ask": asked}
+            typer.echo(document.dump(self.document | more))
+        elif self.wanted and self.skipped:
+            typer.echo("No question was asked, because the change was not made.")
+        return code or int(self.failed)
+
+    def _ask(self) -> dict[str, Any]:
+        """Ask and show it. What was changed before stays."""
+        from hermes_doctor.model import Trouble
+        from hermes_doctor.terminal.lines import BLANK, row
+        from hermes_doctor.terminal.show import show
+
+        if not self.json:
+            show([BLANK])
+        try:
+            done = ask_once(self.where, self.option, json=self.json)
+        except Trouble as trouble:
+            self.failed = True
+            if not self.json:
+                show([row(("✗ ", "error"), str(trouble), hang=2)])
+            return {"ok": False, "error": {"message": str(trouble), "exit_code": 2}}
+        self.failed = not done["ok"]
+        return done
+
+
+def _carry_out(where: Home, planned: AskPlan, timeout: float, *, json: bool) -> AskResult:
+    """Send the question with the rights of the home's owner, and show that it waits."""
+    import sys
+
+    from hermes_doctor.asking import ask
+    from hermes_doctor.cli.progress_bars import waiting
+    from hermes_doctor.system.privileges import as_owner_of
+
+    if sys.stdout is not None:
+        sys.stdout.flush()  # what is sent to whom is shown before it is sent
+    with waiting("waiting for the answer", quiet=json), as_owner_of(where / "config.yaml"):
+        return ask.carry_out(planned, timeout)
+
+
+def _advice(probes: Probes, record: AskRecord) -> Finding | None:
+    """What the checks that use the result of an `ask` make of it."""
+    from hermes_doctor.cli.shared_options import load_plugins
+    from hermes_doctor.examination import runner
+
+    probes.asked = record
+    checks = [one for one in load_plugins(None).checks if one.needs == "ask"]
+    _, findings = runner.examine(probes, checks)
+    return findings[0] if findings else None

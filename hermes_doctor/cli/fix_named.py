@@ -1,0 +1,268 @@
+"""Says for each code that the operator typed what `fix` did about it, or why it did nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.message import listed, sentences, text
+from hermes_doctor.model import Severity, Status
+from hermes_doctor.render.repair import NO_FIX
+
+if TYPE_CHECKING:
+    from hermes_doctor.cli.fix_session import Session
+    from hermes_doctor.model import CheckResult, Finding, Report
+    from hermes_doctor.records.journal import ItemRecord, Journal
+    from hermes_doctor.repair.plan import PlannedItem
+
+PLANNED, REPAIRED, LEFT = "planned", "repaired", "left"
+ABSENT, RELATED, UNKNOWN = "absent", "related", "unknown"
+FAILED = (LEFT, RELATED, UNKNOWN)
+"""The states in which `fix --apply` has not done what the operator asked for."""
+NOT_DONE = ("failed", "rolled-back", "not-connected")
+"""The outcomes of an item that was tried and is not repaired."""
+MOST_RELATED = 3
+
+
+class NamedCode(NamedTuple):
+    """What happened to a code that was typed."""
+
+    code: str
+    state: str
+    text: str
+    commands: tuple[str, ...] = ()
+
+    is_shown: bool = False
+    """Whether a plan or a receipt tells the same, with more details."""
+
+
+class NamedCodes:
+    """Answers for all codes that were typed, from the last examination and the runs."""
+
+    def __init__(
+        self,
+        session: Session,
+        report: Report,
+        planned: Sequence[PlannedItem],
+        runs: Sequence[Journal] = (),
+        reasons: Mapping[tuple[str, str], str] | None = None,
+        *,
+        apply: bool,
+    ) -> None:
+        self.session = session
+        self.report = report
+        self.planned = planned
+        self.runs = runs
+        self.reasons = reasons or {}
+        """Why a ready plan was not applied, by the key of its finding."""
+        self.apply = apply
+        self._everything: list[PlannedItem] | None = None
+
+    def answers(self) -> list[NamedCode]:
+        """One answer for each code that was typed."""
+        return [self._answer(code) for code in self.session.typed_codes()]
+
+    def _answer(self, code: str) -> NamedCode:
+        done = {
+            (item.code, item.subject) for item in self._items(code) if item.outcome == "verified"
+        }
+        open_ = [
+            one
+            for one in self.planned
+            if one.finding.code == code
+            # a note that remains after its repair and has no fix does not count as left
+            and not (one.finding.key in done and one.fix is None and not one.finding.is_problem)
+        ]
+        if open_:
+            return self._found(code, open_)
+        if failed := [item for item in self._items(code) if item.outcome in NOT_DONE]:
+            said = [
+                sentences(f"{item.subject}:" if item.subject else "", item.reason or "")
+                for item in failed
+            ]
+            return NamedCode(code, LEFT, sentences(*said), (self.explain(code),), is_shown=True)
+        if done:
+            subjects = listed(sorted(subject for _, subject in done if subject))
+            told = text("Repaired: {subjects}.", subjects=subjects) if subjects else "Repaired."
+            return NamedCode(code, REPAIRED, told, is_shown=True)
+        return self._absent(code)
+
+    def _items(self, code: str) -> list[ItemRecord]:
+        """What the runs did for a code; of each subject the last."""
+        items = [item for run in self.runs for item in run.items if item.code == code]
+        return list({item.subject: item for item in items}.values())
+
+    def _found(self, code: str, items: Sequence[PlannedItem]) -> NamedCode:
+        """The code was found: the plan is shown, or the reason why it is not applied."""
+        if not self.apply and all(one.ready for one in items):
+            steps = [one.steps[0].sentence() for one in items]
+            told = sentences(*(text("{step}.", step=step) for step in steps))
+            command = (self.session.apply_command(),)
+            return NamedCode(code, PLANNED, told, command, is_shown=True)
+        left = [one for one in items if self.apply or not one.ready]
+        said = dict.fromkeys(sentences(f"{one.finding.title}.", self._why(one)) for one in left)
+        commands = dict.fromkeys(self._command(one) for one in left)
+        return NamedCode(code, LEFT, sentences(*said), tuple(commands), is_shown=True)
+
+    def _why(self, one: PlannedItem) -> str:
+        """Why a plan was not applied, and what to do instead."""
+        refusal = one.refusal if one.fix else None
+        known = self.reasons.get(one.finding.key) or refusal or one.finding.next
+        return known or NO_FIX
+
+    def _command(self, one: PlannedItem) -> str:
+        if one.ready:
+            return self.session.apply_command(one)
+        return self.explain(one.finding.code)
+
+    def explain(self, code: str) -> str:
+        """The command that shows the page of a code."""
+        return f"hermes-doctor explain {code}{self.session.page_options}"
+
+    # -- codes that were not found -----------------------------------------------------------
+
+    def _absent(self, code: str) -> NamedCode:
+        subjects = self.session.elsewhere.get(code)
+        if subjects and self.session.subject is not None:
+            return NamedCode(
+                code,
+                LEFT,
+                text(
+                    "{code} was not found for {subject!r}, but for: {subjects}.",
+                    code=code,
+                    subject=self.session.subject,
+                    subjects=listed(subjects),
+                ),
+                (f"hermes-doctor fix {code}{self.session.fix_options}",),
+            )
+        results = self._results(code)
+        looked = any(one.has_looked for one, _ in results)
+        doubts = [
+            said
+            for one, said in results
+            if said
+            and _leaves_doubt(one, said)
+            and not (looked and one.status is Status.SKIPPED)  # another check had an answer
+        ]
+        related, causes = self._related(code, [said for _, said in results])
+        others = [*related, *(one for one in causes if one not in related)][:MOST_RELATED]
+        commands = tuple(dict.fromkeys(self._command_for(one) for one in others))
+        if doubts:
+            more = () if commands else self._with_options(code, results)
+            why = text("{code} could not be checked: {why}.", code=code, why="; ".join(doubts))
+            return NamedCode(code, UNKNOWN, sentences(why, _describe(others)), commands + more)
+        told = text("{code} was not found here.", code=code)
+        state = RELATED if any(_counts(one) for one in related) else ABSENT
+        return NamedCode(
+            code, state, sentences(told, *_limits(results), _describe(others)), commands
+        )
+
+    def _results(self, code: str) -> list[tuple[CheckResult, str]]:
+        """How each check of a code ended, and why it did not look; "" if it did."""
+        checks = {one.id: one for one in self.session.checks if code in one.codes}
+        found = []
+        for result in self.report.checks:
+            if result.id not in checks:
+                continue
+            said = result.reason or ""
+            if result.unjudged and code in checks[result.id].by_release:
+                said = result.unjudged
+            found.append((result, said.rstrip(".")))
+        return found
+
+    def _with_options(
+        self, code: str, results: Sequence[tuple[CheckResult, str]]
+    ) -> tuple[str, ...]:
+        """The command with the option that a skipped check needs."""
+        missing = " --network" if not self.session.network else ""
+        if missing and any(f"needs{missing}" == one.unjudged for one, _ in results):
+            return (f"hermes-doctor fix {code}{missing}{self.session.fix_options}",)
+        return ()
+
+    def _related(
+        self, code: str, reasons: Sequence[str]
+    ) -> tuple[list[PlannedItem], list[PlannedItem]]:
+        """Problems that may be meant: with the same repair or subject; and possible causes."""
+        if self._everything is None:
+            self._everything = self.session.plan_everything()
+        typed = self.session.named_codes()
+        others = [one for one in self._everything if one.finding.code not in typed]
+        related = [
+            one
+            for one in others
+            if self._shares_fix(one, code)
+            or any(_names(reason, one.finding.subject) for reason in reasons)
+        ]
+        return related, [one for one in others if self._causes(one.finding, code)]
+
+    def _shares_fix(self, one: PlannedItem, code: str) -> bool:
+        """Whether a fix of a problem is also for this code, and for one kind of thing only.
+
+        All codes of such a fix belong to one group of checks; a restart is for any kind of thing.
+        """
+        checks = self.session.plugins.checks
+        group = next((check.group for check in checks if check.id == one.finding.check), None)
+        about = {name for check in checks if check.group == group for name in check.codes}
+        fixes = [fix for fix in (one.fix, *one.later) if fix]
+        return any(code in fix.codes and set(fix.codes) <= about for fix in fixes)
+
+    def _causes(self, finding: Finding, code: str) -> bool:
+        """Whether a problem explains this code."""
+        return any(
+            cause.code == finding.code and code in cause.explains
+            for cause in self.session.plugins.causes
+        )
+
+    def _command_for(self, one: PlannedItem) -> str:
+        """The command that repairs a related problem, or its page if nothing can."""
+        code = one.finding.code
+        if one.ready:
+            return f"hermes-doctor fix {code}{self.session.fix_options}"
+        return self.explain(code)
+
+
+def _leaves_doubt(result: CheckResult, said: str) -> bool:
+    """Whether the problem may exist although the check did not report it.
+
+    It may not if the check does not apply to the home, or has read a part that is sound.
+    """
+    return said == result.unjudged or result.status not in (Status.SKIPPED, Status.OK)
+
+
+def _limits(results: Sequence[tuple[CheckResult, str]]) -> Iterator[str]:
+    """What the checks of an absent code did not look at; nothing if one of them has looked."""
+    if any(one.has_looked for one, _ in results):
+        return
+    for one, said in results:
+        if said and one.status is Status.SKIPPED:
+            yield text("The check {id} was skipped: {reason}.", id=one.id, reason=said)
+        elif said:
+            yield text("Only a part was read: {reason}.", reason=said)
+
+
+def _counts(one: PlannedItem) -> bool:
+    """Whether a related problem is so bad that the named code cannot count as absent."""
+    return one.finding.severity.rank <= Severity.ERROR.rank
+
+
+def _names(reason: str, subject: str) -> bool:
+    """Whether a reason is about this subject, such as a file."""
+    words = reason.replace(":", " ").replace(";", " ").split()
+    return bool(subject) and subject in words
+
+
+def _describe(related: Sequence[PlannedItem]) -> str:
+    """A sentence about the problems that may be meant instead."""
+    if not related:
+        return ""
+    shown = [f"{one.finding.title} ({one.finding.code})" for one in related[:MOST_RELATED]]
+    return str(text("Another problem may be meant: {problems}.", problems=listed(shown)))
+
+
+def documents(answers: Sequence[NamedCode]) -> list[dict[str, object]]:
+    """The answers as JSON data."""
+    return [
+        {"code": one.code, "state": one.state, "message": one.text, "commands": list(one.commands)}
+        for one in answers
+    ]

@@ -1,0 +1,113 @@
+"""Machine action: a line in the crontab of the home's owner that starts the gateway again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hermes_doctor.gateway.manager_commands import owner_of
+from hermes_doctor.home import Home
+from hermes_doctor.message import text
+from hermes_doctor.model import CannotFix
+from hermes_doctor.schedule.crontab import Cron, lines_of, remove_line
+from hermes_doctor.schedule.jobs import Job
+from hermes_doctor.steps.base import MachineAction
+from hermes_doctor.supervisors.job_names import state_folder
+from hermes_doctor.supervisors.watch_keeper import heals
+from hermes_doctor.system import digests
+
+_CODE = re.compile(r"[A-Z][A-Z0-9-]*")
+_DIGEST = re.compile(r"[0-9a-f]{64}|")
+
+
+@dataclass(frozen=True)
+class InstallCrontabLine(MachineAction):
+    """Machine action: add a line to the crontab that runs `watch --heal` every minute."""
+
+    home: Home
+    agreed: str
+    """The code that the watch may repair although its fix may ask: the gateway does not run."""
+    added: str = ""
+    """The digest of the added line, from a receipt; empty for the line that we would add now."""
+    kind: ClassVar[str] = "install-crontab-line"
+    lasting: ClassVar[bool] = True
+
+    @staticmethod
+    def is_valid(agreed: str, added: str) -> bool:
+        """Whether words from a receipt can be the code of a problem, and a digest or nothing."""
+        return bool(_CODE.fullmatch(agreed) and _DIGEST.fullmatch(added))
+
+    @property
+    def job(self) -> Job:
+        """The watch that cron starts every minute; it repairs what two checks in a row found."""
+        options = ("--heal", "--after", "2", "--also", self.agreed)
+        return Job(self.home, options, heal=True, interval=60.0, folder=state_folder())
+
+    def words(self) -> dict[str, str]:
+        return {"agreed": self.agreed, "line": self.added or _digest(Cron().text(self.job))}
+
+    def sentence(self) -> str:
+        return (
+            "add a line to your crontab that checks every minute, starts the gateway again and "
+            "makes safe repairs; variables of your shell no longer apply then"
+        )
+
+    def lines(self) -> Sequence[str]:
+        return ["+" + Cron().text(self.job).rstrip("\n")]
+
+    def refuse(self) -> None:
+        self.refuse_revert()
+        there = lines_of(self.job)
+        if any(heals(line, self.home) for line in there):
+            raise CannotFix(
+                "Your crontab has a line that starts the gateway again already. Nothing to do."
+            )
+        if there:
+            raise CannotFix(
+                "Your crontab has a watch of this home that does not repair. Run `hermes-doctor "
+                "watch install --cron --heal` instead, which replaces that line."
+            )
+
+    def refuse_revert(self) -> None:
+        owner = owner_of(self.home)
+        if not owner.is_us:
+            raise CannotFix(
+                text(
+                    "The crontab of {user} must start the gateway. Run this command as {user}.",
+                    user=owner.name or f"uid {owner.uid}",
+                )
+            )
+
+    def do(self) -> None:
+        if not lines_of(self.job):
+            Cron().install(self.job)
+
+    def revert(self) -> None:
+        """Remove the line, unless a person has changed it since."""
+        for line in lines_of(self.job):
+            if self._is_added(line):
+                remove_line(line)
+
+    def notes_of_revert(self) -> Sequence[str]:
+        try:
+            changed = [line for line in lines_of(self.job) if not self._is_added(line)]
+        except CannotFix:  # then the revert fails, too, and says why
+            return ()
+        if not changed:
+            return ()
+        return [
+            text(
+                "The line of your crontab was changed, so it stays. To remove it, run `crontab -e` "
+                "and delete the line that ends with # {name}.",
+                name=self.job.name,
+            )
+        ]
+
+    def _is_added(self, line: str) -> bool:
+        return _digest(line) == self.words()["line"]
+
+
+def _digest(line: str) -> str:
+    return digests.sha256(line.encode("utf-8", "surrogateescape")).hexdigest()
