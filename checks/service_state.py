@@ -167,10 +167,7 @@ def _loop(probes: Probes, unit: Unit) -> Loop | None:
     """Detect repeated restarts from the supervisor's counter or the gateway's own records."""
     again = unit.number("NRestarts")
     life = _life(unit)
-    waits = unit.settings.get("SubState") == "auto-restart" or (
-        unit.kind in ("docker", "s6") and unit.state == "activating"
-    )
-    if waits and again >= _FEW and (life is None or life < _SHORT):
+    if unit.is_between_starts and again >= _FEW and (life is None or life < _SHORT):
         return Loop(_status(unit), (_seen(unit),))
     if unit.systemd and again < _FEW:
         return None

@@ -157,7 +157,7 @@ def limits(values: Mapping[Any, Any], variables: Mapping[str, str]) -> tuple[int
 
 def _of_supervisor(unit: Unit) -> NextStart | None:
     in_loop = unit.systemd and unit.state == "active" and unit.number("NRestarts") > 0
-    if unit.state != "activating" and not in_loop:
+    if not unit.is_between_starts and not in_loop:
         return None
     if unit.kind == DOCKER:
         # Docker waits 0.1 s after the first failure, and twice as long after each further one.
@@ -178,7 +178,10 @@ def _of_loop(lives: Sequence[GatewayLife]) -> NextStart | None:
     recent = [one for one in lives if now - one.began < RECENT]
     if len(recent) < MANY or recent[-1].ended is None:
         return None
-    if any((one.ended or now) - one.began > _SHORT for one in recent[-MANY:]):
+    if any(
+        one.how == "clean" or (one.ended or now) - one.began > _SHORT
+        for one in recent[-MANY:]
+    ):
         return None
     pauses = [
         (later.began - one.ended).total_seconds()

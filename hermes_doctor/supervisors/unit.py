@@ -95,6 +95,19 @@ class Unit(NamedTuple):
         return self.systemd and was_stopped(lambda name: self.settings.get(name, ""), self.state)
 
     @property
+    def is_between_starts(self) -> bool:
+        """Whether its supervisor starts it, or is about to start it again after it failed."""
+        if self.state == "activating":
+            return True
+        if self.state != "deactivating" or not self.systemd:
+            return False
+        began, left, ended = (
+            self.number(f"{name}TimestampMonotonic")
+            for name in ("InactiveExit", "ActiveExit", "ExecMainExit")
+        )
+        return left < began or 0 < ended <= left  # a stop ends the process after it left "active"
+
+    @property
     def command(self) -> str:
         """The command for its systemd manager, without the verb: `systemctl --user`."""
         return {SYSTEMD_USER: "systemctl --user", SYSTEMD_SYSTEM: "sudo systemctl"}.get(

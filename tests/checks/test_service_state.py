@@ -88,6 +88,17 @@ def test_waits_for_the_next_start(home: Path, status: str, code: str) -> None:
     looping = unit(home, state="activating", settings=settings)
     assert codes("service-state", home, looping, running=False) == [(code, "error")]
 
+    # The same while it runs ExecStopPost; a command that stops it comes before its end.
+    settings |= {
+        "InactiveExitTimestampMonotonic": "999000000",
+        "ActiveExitTimestampMonotonic": "1003000001",
+    }
+    failed = unit(home, state="deactivating", settings=settings)
+    assert codes("service-state", home, failed, running=False) == [(code, "error")]
+    settings["ActiveExitTimestampMonotonic"] = "1002000000"
+    stopped = unit(home, state="deactivating", settings=settings)
+    assert codes("service-state", home, stopped, running=False) == []
+
     settings["ExecMainExitTimestampMonotonic"] = "9000000000"
     settled = unit(home, state="activating", settings=settings)
     assert codes("service-state", home, settled, running=False) == []

@@ -109,6 +109,8 @@ def test_a_loop_that_nobody_can_see(spans: tuple[tuple[float, float], ...], loop
     assert (found is not None) == loops
     if found is not None:
         assert found.what.startswith("something starts it again in ")
+        ended_by_hand = [one._replace(how="clean") for one in lives(*spans)[:1]]
+        assert next_start._of_loop(ended_by_hand + lives(*spans)[1:]) is None
 
 
 @pytest.mark.parametrize(("minutes", "starts"), [(1, True), (60, False)])

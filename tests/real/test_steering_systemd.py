@@ -166,6 +166,8 @@ def test_under_its_own_unit(tmp_path: Path) -> None:
         alone, word = ward.state()
         assert word == "running" and alone not in (first, second)
         machine.run("kill", str(alone), uid=0)
+        ended = machine.root / f"proc/{alone}"
+        until(lambda: not ended.exists(), "its end")
         with by_hand(ward):
             ward.fix("GW-UNSUPERVISED")
 
