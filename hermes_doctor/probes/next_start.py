@@ -178,10 +178,7 @@ def _of_loop(lives: Sequence[GatewayLife]) -> NextStart | None:
     recent = [one for one in lives if now - one.began < RECENT]
     if len(recent) < MANY or recent[-1].ended is None:
         return None
-    if any(
-        one.how == "clean" or (one.ended or now) - one.began > _SHORT
-        for one in recent[-MANY:]
-    ):
+    if any(one.how == "clean" or (one.ended or now) - one.began > _SHORT for one in recent[-MANY:]):
         return None
     pauses = [
         (later.began - one.ended).total_seconds()
