@@ -166,6 +166,8 @@ class _Findings:
             return False
         if cause.database and not _told(source) and file_of(source) != cause.database:
             return False
+        if len({name for name in map(file_of, (source, finding)) if name.endswith(".db")}) > 1:
+            return False  # a damaged database does not damage another
         if cause.same_platform and not self._same_platform(source, finding):
             return False
         if cause.first and source.data.get("never"):  # a gateway that never ran ended nothing

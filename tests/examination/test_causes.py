@@ -105,6 +105,25 @@ def test_a_problem_of_the_history_does_not_explain_a_board() -> None:
     assert (alone.caused_by, with_board.caused_by) == (None, "DB-NOTADB")
 
 
+@pytest.mark.parametrize("database", ["state.db", "kanban.db"])
+def test_a_line_about_damage_is_about_the_incomplete_file(database: str) -> None:
+    """SQLite calls a file malformed if its end is missing; the fix is that of the file."""
+    incomplete, line = found("DB-TRUNCATED", database), told("DB-MALFORMED")
+
+    kept = merge_and_explain([incomplete, line], [], load.load().causes)
+
+    assert [one.caused_by for one in kept] == [None, "DB-TRUNCATED"]
+
+
+def test_a_database_does_not_damage_another() -> None:
+    """Two damaged files are two problems, each with its own repair."""
+    history, board = found("DB-TRUNCATED", "state.db"), found("DB-MALFORMED", "kanban.db")
+
+    kept = merge_and_explain([history, board], [], load.load().causes)
+
+    assert [one.caused_by for one in kept] == [None, None]
+
+
 def test_a_note_does_not_silence_the_log() -> None:
     """The log shows what a note leads to, so its severity counts; the fix of the note stays."""
     note = found("KANBAN-SCHEMA", "kanban.db", severity=Severity.INFO, fix="complete-schema")

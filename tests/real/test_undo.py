@@ -115,7 +115,8 @@ def test_repaired_started_answered_undone(hermes_home: MakeHome, tmp_path: Path)
         for _ in range(4):
             start_and_stop(one)
         before = digests(home)
-        assert "Your bot is not running. Repair this first:" in headline(one)
+        assert "Your bot is not running. Repair this first: state.db is inc" in headline(one)
+        assert "DB-MALFORMED" not in one.doctor("fix").out, "the fix is that of the file"
         assert set(PAST) <= set(one.check().codes)
         start = planned_start(one)
 
