@@ -63,6 +63,8 @@ def _title(one: OddLine) -> str:
     name = masked_name(one.name)
     if one.kind == "colon":
         return text(".env line {line}: colon instead of = after {name}", line=one.number, name=name)
+    if one.kind == "space":
+        return text(".env line {line}: space instead of = after {name}", line=one.number, name=name)
     if one.kind == "quote":
         return text(".env line {line}: quote of {name} is not closed", line=one.number, name=name)
     if one.kind == "joined":
@@ -96,6 +98,8 @@ def _evidence(one: OddLine) -> str:
     name = masked_name(one.name)
     if one.kind == "colon":
         return f"{name}: ..."
+    if one.kind == "space":
+        return f"{name} ..."
     if one.kind == "quote":
         return text("{name}= with a quote that does not end", name=name)
     if one.kind == "joined":

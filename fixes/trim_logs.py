@@ -40,7 +40,8 @@ def trim_logs(probes: Probes, finding: Finding) -> Iterator[Step]:
         )
     for file in files:
         if snapshot(file).kind == "file":
-            yield MoveLog(file, why="it has grown too large", keep=0 if dumps else _KEPT)
+            why = "newer ones stay" if dumps else "it has grown too large"
+            yield MoveLog(file, why=why, keep=0 if dumps else _KEPT)
     if held:
         # Without a restart the gateway writes into a deleted file: lines and disk space are lost.
         why = f"it writes to {min(held).name}"

@@ -15,11 +15,14 @@ from hermes_doctor.settings.release import Release
 from hermes_doctor.settings.resolved import Resolved
 from hermes_doctor.settings.sourced_text import Source
 
-COLON, QUOTE, JOINED, LOWER, VALUELESS = "colon", "quote", "joined", "lower", "valueless"
+COLON, SPACE, QUOTE, JOINED = "colon", "space", "quote", "joined"
+LOWER, VALUELESS = "lower", "valueless"
 _ROUTER = ("OPENROUTER_API_KEY", "OPENAI_API_KEY")
 """Keys that Hermes uses for OpenRouter and for an unnamed custom provider."""
 _BREAK = pattern(r"\r\n|\r|\n")
 _COLON = pattern(r"(\s*(?:export\s+)?)([A-Z][A-Z0-9_]{2,})\s*:\s*(\S.*)")
+_SPACE = pattern(r"(\s*(?:export\s+)?)([A-Z][A-Z0-9_]{2,})[ \t]+(\S{8,})[ \t]*")
+"""A shorter word after a name is rather a part of a remark."""
 _SET = pattern(r"(\s*(?:export\s+)?)([A-Za-z_][A-Za-z0-9_]*)(\s*=\s*)(.*)")
 _NEXT = pattern(r"^\s*(?:export\s+)?[A-Za-z_][A-Za-z0-9_]*\s*=", 8)
 _WITHIN = pattern(r"\s+(?:export\s+)?([A-Z][A-Z0-9_]{3,})=")
@@ -77,6 +80,11 @@ def _without_sign(
     if found:
         new = f"{found[1]}{found[2]}={found[3]}"
         yield OddLine(number, COLON, found[2], "", line, new, found[2] in known)
+        return
+    found = _SPACE.fullmatch(line)
+    if found and found[2] in known and found[2] not in world.variables:
+        new = f"{found[1]}{found[2]}={found[3]}"
+        yield OddLine(number, SPACE, found[2], "", line, new, True)
     elif line.strip() in known and line.strip() not in world.variables:
         yield OddLine(number, VALUELESS, line.strip(), "", line, None, True)
 

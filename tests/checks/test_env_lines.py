@@ -14,6 +14,7 @@ T = config_homes.TOKEN
 CASES = {
     "colon": (f"A=1\n{NAME}: {T}\n", ("error", NAME, 2, "mend-env-line")),
     "colon, an unknown name": ("MY_OWN: 5\n", ("info", "MY_OWN", 1, "mend-env-line")),
+    "space": (f"A=1\nexport {NAME}  {T}\n", ("error", NAME, 2, "mend-env-line")),
     "open quote": (f'{NAME}="{T}\nB=2\n', ("error", NAME, 1, "mend-env-line")),
     "open quote that another closes": (
         f'{NAME}="{T}\nB="2"\n',
@@ -76,7 +77,9 @@ SILENT = {
     "set as well": f"{NAME}={T}\ntelegram_bot_token=x\n{NAME}\n",
     "proxies": "https_proxy=http://x.example:1\nno_proxy=y\n",
     "escaped": r'A="a \" b"' + "\n",
-    "not ours": "source other\nhttp: x\n",
+    "not ours": "source other\nhttp: x\nMY_OWN abcdefgh\n",
+    "a remark": f"{NAME} is below\n{NAME} missing\n",
+    "set as well, with a space": f"{NAME}={T}\n{NAME} {T}\n",
 }
 
 

@@ -12,6 +12,7 @@ NAME = "TELEGRAM_BOT_TOKEN"
 T = f"12345678:{fix_cycle.SECRET}_abcdefghijklmnop"
 CASES = {
     "colon": (f"A=1\r\n{NAME}: {T}\r\nB=2\r\n", f"A=1\r\n{NAME}={T}\r\nB=2\r\n"),
+    "space": (f"A=1\r\n{NAME} {T}\r\nB=2\r\n", f"A=1\r\n{NAME}={T}\r\nB=2\r\n"),
     "open quote": (f'{NAME}="{T}\nB="2"\n', f'{NAME}="{T}"\nB="2"\n'),
     "two on a line": (f"A=1 {NAME}={T}\r\nB=2", f"A=1\r\n{NAME}={T}\r\nB=2"),
     "two that Hermes parts": (

@@ -26,10 +26,18 @@ def test_titles(home: Path) -> None:
 
     expected = {"s5": SECRET, "s4": f"{SECRET} (3)", "s3": f"{SECRET} (4)", "s9": f"{SECRET} (2)"}
     assert dict(fix_cycle.rows(path, titles)) == before | expected
-    assert cured.notes == [
-        "2 sessions got a number after their title, because others had the same."
-    ]
+    assert cured.notes == ["2 sessions got a number after the title, because others had the same."]
     cured.undo()
+
+
+def test_one_session_is_singular(home: Path) -> None:
+    """The note counts in words: one session, not "1 sessions"."""
+    path = fix_cycle.history(home / "state.db")
+    damage.execute(path, "UPDATE sessions SET model_config = '{' WHERE id = 's1'")
+
+    cured = fix_cycle.cure(home, "DB-JSON", "mend-rows")
+
+    assert cured.notes == ["The settings of 1 session were not valid JSON."]
 
 
 @pytest.mark.sampled

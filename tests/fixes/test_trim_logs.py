@@ -36,6 +36,8 @@ def test_dumps(home: Path) -> None:
     for n in range(1001):
         path = support.put(home / "sessions" / f"request_dump_{n:04}.json", "{}")
         os.utime(path, (n + 1, n + 1))
+    plan = support.doctor("fix", "REQUEST-DUMPS", "--home", home).out
+    assert "request_dump_0000.json: move it to the vault, because newer ones stay" in plan
     done = fix_cycle.apply(home, "REQUEST-DUMPS")
     assert done.code == 0, done.out + done.err
     left = sorted(path.name for path in (home / "sessions").iterdir())

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from hermes_doctor.message import count
 from hermes_doctor.sqlite.column_rules import quote_name
 from hermes_doctor.sqlite.repairs.work import open_copy, transaction
 
@@ -62,7 +63,7 @@ def _distinguish_titles(connection: sqlite3.Connection) -> str | None:
         connection.execute("UPDATE sessions SET title = ? WHERE id = ?", (new, session))
         changed += 1
     return (
-        f"{changed} sessions got a number after their title, because others had the same."
+        f"{count(changed, 'session')} got a number after the title, because others had the same."
         if changed
         else None
     )
@@ -75,7 +76,9 @@ def _drop_broken_settings(connection: sqlite3.Connection) -> str | None:
         "WHERE typeof(model_config) = 'blob' OR NOT json_valid(model_config)"
     )
     return (
-        f"The settings of {done.rowcount} sessions were not valid JSON." if done.rowcount else None
+        f"The settings of {count(done.rowcount, 'session')} were not valid JSON."
+        if done.rowcount
+        else None
     )
 
 
