@@ -10,8 +10,7 @@ has ended. With `--used`, the home is that of a bot which has worked for a month
   pages that they share counted once (PSS), sampled about every 5 ms;
 - processor: the CPU time of a round, processes included; the median since the row before.
 
-A round as it would be in one process, without copies, is measured in the same run: other work on the
-machine slows both. Bars: a peak below 60 MB, and the same memory of the watch from round 50 on.
+Bars: a peak below 60 MB, and the same memory of the watch from round 50 on.
 """
 
 from __future__ import annotations

@@ -154,6 +154,8 @@ def use_child_processes(watch: Watch, plugins: Plugins) -> None:
     watch.examine = ExaminationApart(watch.examine, plugins, children)
     if isinstance(watch.healer, Healer):
         watch.healer.repair = RepairApart(watch.healer, children)
+    if watch.history:
+        watch.history.apart = children.result_or_reason
 
 
 def _heartbeat(chosen: WatchOptions) -> HeartbeatSender | None:

@@ -83,6 +83,13 @@ class ChildProcesses:
             status = self._end(pid, kill=data is None)
         return _result(data, status)
 
+    def result_or_reason(self, work: Callable[[], object]) -> Any:
+        """Return the result of `work`; if there is none, why, as a text."""
+        try:
+            return self.run(work)
+        except (ChildFailed, CouldNotLook) as why:
+            return str(why)
+
     def _refuse_another(self) -> None:
         """Raise while an earlier process hangs, so that they do not pile up."""
         if self._stuck is not None and _status(self._stuck) is not None:

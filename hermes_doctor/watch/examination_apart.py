@@ -37,6 +37,7 @@ class ExaminationApart:
 
     def _work(self) -> tuple[Report | str, list[list[str]]]:
         """Examine, in the process; return the report, or why there is none."""
+        self._preloading.begin()
         try:
             return self._examine()._replace(effects=EMPTY), self._preloading.news()
         except CouldNotLook as doubt:

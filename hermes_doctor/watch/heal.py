@@ -78,9 +78,7 @@ class Healer:
         """Whether the budget allows no repair for now."""
         return self.ledger.free_at(self.clock.boot_clock()) is not None
 
-    def attempt(
-        self, report: Report, memory: WatchState, at: datetime
-    ) -> Outcome:
+    def attempt(self, report: Report, memory: WatchState, at: datetime) -> Outcome:
         """Repair what is due; return the events and whether to examine again at once."""
         now = self.clock.boot_clock()
         self.memory = memory

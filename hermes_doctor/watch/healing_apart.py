@@ -1,4 +1,4 @@
-"""Repairs in a process of its own, so that the watch stays small and what is started is not its child.
+"""Repairs in a process of its own: the watch stays small, and what is started is not its child.
 
 The locks belong to the watch. What the repair changes in the watch's memory comes back with its
 events. If the process is cut off, the next round finishes the run, as after a power failure.
@@ -36,7 +36,9 @@ class RepairApart:
         self._told = False
         try:
             outcome, changed = self._children.run(
-                lambda: (work(), self._changes()), keep=healer.lock_descriptors(), idle=self._pass_on
+                lambda: (work(), self._changes()),
+                keep=healer.lock_descriptors(),
+                idle=self._pass_on,
             )
         except (ChildFailed, CouldNotLook) as why:
             return self._cut_off(due, str(why)), False

@@ -33,10 +33,9 @@ class Preloading:
         self._modules: set[str] = set()
         self._files: set[str] = set()
         self._patterns: set[str] = set()
-        self._note()
 
-    def _note(self) -> None:
-        """Note what is loaded now; all processes start with it."""
+    def begin(self) -> None:
+        """Note, in a process that begins, what the watch has loaded."""
         self._modules = {*sys.modules}
         self._files = {*knowledge.loaded_names()}
         self._patterns = {*matcher.compiled_patterns()}
@@ -68,6 +67,5 @@ class Preloading:
                 knowledge.load_knowledge(name)
         compile_patterns(one for one in [*sys.modules] if one.partition(".")[0] == OURS)
         matcher.compile_patterns({*news[2]}, self._plugins.rules)
-        self._note()
         gc.collect()
         gc.freeze()  # the processes then share the pages of what is loaded for longer

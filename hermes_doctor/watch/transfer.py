@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor import model
+from hermes_doctor.history.receipts import EndedRun, RepairedItem
+from hermes_doctor.history.recorder import Written
 from hermes_doctor.lazy import EMPTY
 from hermes_doctor.message import Message
 from hermes_doctor.watch.events import EventKind, WatchEvent
@@ -34,6 +36,9 @@ _TUPLES: dict[str, Any] = {
         model.Verdict,
         WatchEvent,
         FailedRepair,
+        Written,
+        EndedRun,
+        RepairedItem,
     )
 }
 _ENUMS: dict[str, type[StrEnum]] = {

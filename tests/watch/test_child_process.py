@@ -90,7 +90,7 @@ def test_what_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Path) -
         with subprocess.Popen(["sleep", "600"]) as command:
             pids.write_text(str(command.pid))
 
-    with pytest.raises(CouldNotLook, match="took longer than 0.5 s"):
+    with pytest.raises(CouldNotLook, match=r"took longer than 0\.5 s"):
         ChildProcesses().run(work, limit=0.5)
     until(lambda: not psutil.pid_exists(int(pids.read_text())) or _is_zombie(pids))
     assert not copies()

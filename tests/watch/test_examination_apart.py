@@ -10,7 +10,6 @@ import threading
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from hermes_doctor.model import CouldNotLook, Report
@@ -54,7 +53,7 @@ def test_why_there_is_no_report() -> None:
 
     with pytest.raises(CouldNotLook, match="no rights"):
         apart(blind)()
-    with pytest.raises(CouldNotLook, match="it crashed: KeyError at test_examination_apart.py"):
+    with pytest.raises(CouldNotLook, match="it crashed: KeyError at test_examination_apart"):
         apart(crashing)()
     with pytest.raises(CouldNotLook, match=r"its process was killed \(SIGKILL, perhaps because"):
         apart(killed)()
