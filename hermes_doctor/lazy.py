@@ -8,7 +8,8 @@ home with a running gateway takes 43 ms more CPU (1.14 times as much); without t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
 from functools import cache
 from types import FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, Any, AnyStr, cast
@@ -32,6 +33,14 @@ class _Later:
 def pattern(source: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """Do the same as `re.compile`, but compile only on first use."""
     return cast("re.Pattern[AnyStr]", _Later(source, flags))
+
+
+def compile_patterns(modules: Iterable[str]) -> None:
+    """Compile the patterns of loaded modules, for a process whose copies will use them."""
+    for name in modules:
+        for one in [*vars(sys.modules[name]).values()]:
+            if type(one) is _Later:
+                _ = one.fullmatch, one.match, one.search, one.sub  # type: ignore[attr-defined]
 
 
 EMPTY: Mapping[Any, Any] = MappingProxyType({})

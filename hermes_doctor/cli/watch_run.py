@@ -74,6 +74,7 @@ def run(
     if not json and sys.stdout is not None and sys.stdout.isatty():
         tell(f"checking {tilde(where.path)}")
     if not once and not unknown:
+        assembly.use_child_processes(made, found)
         made.run()
         return 0
     made.title = f"hermes-doctor {__version__} checked {tilde(where.path)} once"

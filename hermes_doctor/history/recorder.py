@@ -6,6 +6,7 @@ spares the disk. A damaged file is set aside, and a new one is started.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +38,18 @@ class SingleRounds(NamedTuple):
     """When it was last seen."""
 
 
+class Written(NamedTuple):
+    """What another process did that wrote an observation."""
+
+    notes: tuple[str, ...]
+    kept: bool
+    """Whether it was written."""
+    off: bool
+    gap: bool
+    verified: bool
+    runs: tuple[EndedRun, ...]
+
+
 class Recorder:
     """Records the rounds of one watch, or one `check --record`."""
 
@@ -65,6 +78,8 @@ class Recorder:
         self._gap = False
         self._verified = False
         self._off = False
+        self.apart: Callable[[Callable[[], Written]], Written | str] | None = None
+        """Lets another process write, so that this one stays small; returns why that failed."""
 
     def note_gap(self) -> None:
         """The machine slept, its clock was set, or the home could not be examined."""
@@ -73,10 +88,18 @@ class Recorder:
 
     def attempt(self, report: Report | None, at: datetime) -> list[str]:
         """Record a round, None for one without a report; an error is only reported."""
+        return self._guarded(lambda: self._attempt(report, at))
+
+    def _attempt(self, report: Report | None, at: datetime) -> list[str]:
+        if report is not None:
+            return self.record(report, at)
+        self.note_gap()
+        return []
+
+    def _guarded(self, work: Callable[[], list[str]]) -> list[str]:
+        """Do some work; return what to report, errors included."""
         try:
-            if report is not None:
-                return self.record(report, at)
-            self.note_gap()
+            return work()
         except Trouble as trouble:
             return [str(trouble)]
         except OSError as error:
@@ -85,7 +108,6 @@ class Recorder:
         except Exception as error:  # noqa: BLE001 (the history must never stop a watch)
             self._off = True
             return [f"the history is switched off: {describe_crash(error)}"]
-        return []
 
     def record(self, report: Report, at: datetime) -> list[str]:
         """Record a round; return what to report. Raises Trouble or OSError if that fails."""
@@ -127,6 +149,30 @@ class Recorder:
                 self._written = None
 
     def _write(self, seen: Observation) -> list[str]:
+        if self.apart is None:
+            return self._write_here(seen)
+        done = self.apart(lambda: self._write_in_copy(seen))
+        if isinstance(done, str):
+            self._written = self._waiting = self.rounds = None
+            return [f"could not write the history: {done}"]
+        self._written = seen if done.kept else None
+        self._waiting, self._runs, self._verified = None, [*done.runs], done.verified
+        self._off, self._gap = done.off, done.gap
+        return [*done.notes]
+
+    def _write_in_copy(self, seen: Observation) -> Written:
+        """Write in a copy of the process; return what the original has to know."""
+        notes = self._guarded(lambda: self._write_here(seen))
+        return Written(
+            tuple(notes),
+            kept=self._written is seen,
+            off=self._off,
+            gap=self._gap,
+            verified=self._verified,
+            runs=tuple(self._runs),
+        )
+
+    def _write_here(self, seen: Observation) -> list[str]:
         from hermes_doctor.history import database
 
         try:

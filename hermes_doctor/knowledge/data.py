@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,12 +43,26 @@ caches: list[Callable[[], None]] = []
 _learned: Learned | None = None
 
 
-@cache
+_loaded: dict[str, dict[str, Any]] = {}
+
+
 def load_knowledge(name: str) -> dict[str, Any]:
     """Load one file by its path below this folder, without `.json`.
 
     It includes what was learned from the installed Hermes, if `use` was called.
     """
+    found = _loaded.get(name)
+    if found is None:
+        found = _loaded[name] = _load(name)
+    return found
+
+
+def loaded_names() -> list[str]:
+    """Return the names of the files that were loaded so far."""
+    return [*_loaded]
+
+
+def _load(name: str) -> dict[str, Any]:
     data = _shipped(name)
     learned = _learned
     if learned is None or name not in learned.answers:
@@ -72,7 +85,7 @@ def use(learned: Learned | None) -> None:
     if learned == _learned:
         return
     _learned = learned
-    load_knowledge.cache_clear()
+    _loaded.clear()
     for clear in caches:
         clear()
 

@@ -143,6 +143,21 @@ def assemble(
     return made
 
 
+def use_child_processes(watch: Watch, plugins: Plugins) -> None:
+    """Let a watch that keeps running do the work of each round in a process that then ends."""
+    from hermes_doctor.watch.child_process import ChildProcesses
+    from hermes_doctor.watch.examination_apart import ExaminationApart
+    from hermes_doctor.watch.heal import Healer
+    from hermes_doctor.watch.healing_apart import RepairApart
+
+    children = ChildProcesses()
+    watch.examine = ExaminationApart(watch.examine, plugins, children)
+    if isinstance(watch.healer, Healer):
+        watch.healer.repair = RepairApart(watch.healer, children)
+    if watch.history:
+        watch.history.apart = children.result_or_reason
+
+
 def _heartbeat(chosen: WatchOptions) -> HeartbeatSender | None:
     if chosen.heartbeat is None:
         if chosen.heartbeat_fail is not None:

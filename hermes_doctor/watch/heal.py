@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 
 ALL, OTHER = ("", "all"), ("", "watch")
 """Keys for reasons that concern the whole watch instead of one finding."""
+Outcome = tuple[list[WatchEvent], bool]
+"""The events of a repair, and whether to examine again at once."""
+Work = Callable[[], Outcome]
 SOON, PAUSE = 15.0, 120.0
 """Seconds until a refused repair is planned again: its obstacle may be temporary."""
 
@@ -62,8 +65,10 @@ class Healer:
     """Options that a hint must repeat so that it works when pasted."""
     busy: Callable[[Probes], bool] = is_answering
     memory: WatchState = field(default_factory=WatchState)
-    _later: dict[Key, float] = field(default_factory=dict)
+    later: dict[Key, float] = field(default_factory=dict)
     """By finding: when to plan a refused repair again."""
+    repair: Callable[[Work, Sequence[Finding]], Outcome] = lambda work, _: work()
+    """Does the work; a watch that keeps running lets another process do it."""
 
     def __post_init__(self) -> None:
         self.lease = Lease(self.home, self.clock, self.store.file)
@@ -73,9 +78,7 @@ class Healer:
         """Whether the budget allows no repair for now."""
         return self.ledger.free_at(self.clock.boot_clock()) is not None
 
-    def attempt(
-        self, report: Report, memory: WatchState, at: datetime
-    ) -> tuple[list[WatchEvent], bool]:
+    def attempt(self, report: Report, memory: WatchState, at: datetime) -> Outcome:
         """Repair what is due; return the events and whether to examine again at once."""
         now = self.clock.boot_clock()
         self.memory = memory
@@ -98,25 +101,38 @@ class Healer:
             for id in cut_off_runs.unfinished_runs(self.home)
         }
         keys = {*(one.key for one in due), *cut_off}
-        self._later = {key: at for key, at in self._later.items() if key in keys}
+        self.later = {key: at for key, at in self.later.items() if key in keys}
         memory.said = {key: text for key, text in memory.said.items() if key in {*keys, ALL}}
-        ends = {key: one for key, one in cut_off.items() if now >= self._later.get(key, 0.0)}
+        ends = {key: one for key, one in cut_off.items() if now >= self.later.get(key, 0.0)}
         tried = [
             one
             for one in due
-            if self.ledger.may_try(one.key, now) and now >= self._later.get(one.key, 0.0)
+            if self.ledger.may_try(one.key, now) and now >= self.later.get(one.key, 0.0)
         ]
         if not tried and not ends:
             memory.busy_since = None
             return [], False
         why = self._spent(now) if not ends else None
-        why = why or self._answering(now)
+        if why:
+            return self._held(ALL, why, at), False
+        return self.repair(lambda: self._unless_answering(ends, tried, at), tried)
+
+    def _unless_answering(
+        self, cut_off: Mapping[Key, Finding | None], due: Sequence[Finding], at: datetime
+    ) -> Outcome:
+        """Repair unless an answer is being written."""
+        memory = self.memory
+        why = self._answering(self.clock.boot_clock())
         if why:
             return self._held(ALL, why, at), False
         try:
-            return self._work(ends, tried, at)
+            return self._work(cut_off, due, at)
         finally:
             memory.repairs, memory.failures = self.ledger.repairs, self.ledger.failures
+
+    def lock_descriptors(self) -> list[int]:
+        """The descriptors that hold the locks of this healer."""
+        return [fd for fd in (self.store.lock_descriptor, self.lease.descriptor) if fd is not None]
 
     def _other_watch(self) -> str | None:
         """Why this watch may not heal because another one does; it then only examines."""
@@ -185,7 +201,7 @@ class Healer:
 
     def _work(
         self, cut_off: Mapping[Key, Finding | None], due: Sequence[Finding], at: datetime
-    ) -> tuple[list[WatchEvent], bool]:
+    ) -> Outcome:
         """Under the home's lock: finish cut-off runs, or repair if there are none."""
         from hermes_doctor.records.home_lock import lock_home
 
@@ -205,7 +221,7 @@ class Healer:
     ) -> tuple[list[WatchEvent], bool | None]:
         """Finish cut-off runs; return whether there were any, or None if that failed."""
         for key in cut_off:
-            self._later[key] = self.clock.boot_clock() + PAUSE
+            self.later[key] = self.clock.boot_clock() + PAUSE
         try:
             ended, why = cut_off_runs.finish_runs(self.home, self._verify())
         except Interrupted:
@@ -216,7 +232,7 @@ class Healer:
             return self._held(key, why, at, finding), None
         return [WatchEvent(EventKind.NOTE, at, text) for text in ended], bool(ended)
 
-    def _repair(self, due: Sequence[Finding], at: datetime) -> tuple[list[WatchEvent], bool]:
+    def _repair(self, due: Sequence[Finding], at: datetime) -> Outcome:
         events: list[WatchEvent] = []
         try:
             chosen = []
@@ -231,7 +247,7 @@ class Healer:
                     continue
                 key = one.finding.key
                 pause = PAUSE if key in self.memory.said else SOON
-                self._later[key] = self.clock.boot_clock() + pause
+                self.later[key] = self.clock.boot_clock() + pause
                 events += self._held(key, refusal, at, one.finding)
             if not chosen or self.signals.ending:
                 return events, False
@@ -246,9 +262,9 @@ class Healer:
             text = "a repair was interrupted and rolled back"
             return [*events, WatchEvent(EventKind.FAILED, at, text)], False
         except (Trouble, CouldNotLook) as trouble:
-            return [*events, *self._failed(due, str(trouble), at)], False
+            return [*events, *self.failed(due, str(trouble), at)], False
         except Exception as error:  # noqa: BLE001 (the watch goes on)
-            return [*events, *self._failed(due, describe_crash(error), at)], False
+            return [*events, *self.failed(due, describe_crash(error), at)], False
 
     def _spend(self) -> None:
         """Count the repair before it starts, so that it counts even if this process is killed."""
@@ -282,10 +298,10 @@ class Healer:
                 reason = item.reason or run.note or item.outcome
                 if item.outcome == NOT_CONNECTED:
                     reason = f"{item.done}, not connected yet ({reason})"
-                events += self._failed([finding], f"{item.fix}: {reason}", at)
+                events += self.failed([finding], f"{item.fix}: {reason}", at)
         return events
 
-    def _failed(self, findings: Sequence[Finding], why: str, at: datetime) -> list[WatchEvent]:
+    def failed(self, findings: Sequence[Finding], why: str, at: datetime) -> list[WatchEvent]:
         now = self.clock.boot_clock()
         events = []
         for finding in findings:

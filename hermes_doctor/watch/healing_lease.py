@@ -39,6 +39,11 @@ class Lease:
         self.owner_id = f"{os.geteuid()}-{hashlib.sha256(os.fsencode(memory)).hexdigest()[:16]}"
         self._fd: int | None = None
 
+    @property
+    def descriptor(self) -> int | None:
+        """The descriptor that holds the lock; None if we do not have it."""
+        return self._fd
+
     def refusal(self, *, create: bool = False) -> str | None:
         """Why another watch has the lease; None if it is ours, or free and `create` is false."""
         if self._fd is not None and self._still():

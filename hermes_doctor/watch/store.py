@@ -42,6 +42,11 @@ class WatchStateFiles:
         self._saved = b""
         self._fd: int | None = None
 
+    @property
+    def lock_descriptor(self) -> int | None:
+        """The descriptor that holds the lock for healing; None if we do not have it."""
+        return self._fd
+
     def load(self, boot: str) -> WatchState | None:
         """Load the state; None if there is none. Times of another boot are dropped."""
         try:

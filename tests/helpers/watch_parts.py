@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from hermes_doctor.home import Home
 from hermes_doctor.model import CheckResult, Finding, Report, Safety, Severity, Status
 from hermes_doctor.watch.clocks import ClockReading, MachineClock
@@ -16,6 +18,12 @@ from hermes_doctor.watch.store import WatchStateFiles
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 FIXES = {"mend": Safety.SAFE, "ask-first": Safety.CONFIRM}
+
+
+def copies() -> list[psutil.Process]:
+    """The children that are copies of this process; a server of other tests is another program."""
+    me = psutil.Process()
+    return [one for one in me.children() if one.cmdline() in (me.cmdline(), [])]
 
 
 def finding(code: str, severity: str = "error", subject: str = "thing", **more: Any) -> Finding:

@@ -35,6 +35,7 @@ class Child:
         *args: str,
         env: dict[str, str | None] | None = None,
         program: Sequence[str] = ("-m", "hermes_doctor"),
+        start_new_session: bool = False,
     ) -> None:
         state = {"XDG_STATE_HOME": str(home.parent / "state")}
         self.process = subprocess.Popen(
@@ -44,6 +45,7 @@ class Child:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=start_new_session,
         )
         self.lines: list[str] = []
         self._more = threading.Condition()
@@ -229,6 +231,121 @@ def test_a_repair_under_way_is_taken_back_first(home: Path) -> None:
         child.until("failed a repair was interrupted and rolled back")
     assert (home / "auth.json").read_bytes() == before
     assert support.doctor("fix", "--home", home).out.count("interrupted") == 0
+
+
+WAITING = """
+import os, subprocess
+from hermes_doctor.api import *
+
+@check(id="waiting", group="tests", codes=["WAITING"], limit=600)
+def waiting(probes):
+    \"\"\"Waits for a command.\"\"\"
+    with open(os.environ["TOLD"], "a") as told:
+        told.write(f"{os.getpid()}\\n")
+    with subprocess.Popen(["sleep", "600"]) as command:
+        with open(os.environ["TOLD"], "a") as told:
+            told.write(f"{command.pid}\\n")
+    yield from ()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_it_ends_in_the_middle_of_a_round(home: Path, number: int) -> None:
+    """Nothing is left behind: neither the process of the round nor, if it can, a command of it."""
+    own, told = home.parent / "own", home.parent / "told"
+    support.put(own / "checks" / "waiting.py", WAITING)
+    with watching(home, "--plugins", str(own), env={"TOLD": str(told)}) as child:
+        until(lambda: told.exists() and told.read_text().count("\n") == 2)
+        process, command = map(int, told.read_text().split())
+        assert process != child.process.pid
+        assert child.end(number) == (-number if number == signal.SIGKILL else 0)
+        until(lambda: has_ended(process))
+        if number == signal.SIGKILL:  # nobody is left that could end it
+            os.kill(command, signal.SIGKILL)
+        until(lambda: has_ended(command))
+
+
+def test_ctrl_c_reaches_all_processes_of_a_terminal(home: Path) -> None:
+    """The watch, in the middle of a round, ends as if only it had heard."""
+    own, told = home.parent / "own", home.parent / "told"
+    support.put(own / "checks" / "waiting.py", WAITING)
+    with watching(
+        home, "--plugins", str(own), env={"TOLD": str(told)}, start_new_session=True
+    ) as child:
+        until(lambda: told.exists() and told.read_text().count("\n") == 2)
+        os.killpg(child.process.pid, signal.SIGINT)
+        assert child.process.wait(PATIENCE) == 0
+        for pid in map(int, told.read_text().split()):
+            until(lambda pid=pid: has_ended(pid))
+        child.until("end    stopped after 1 check")
+        assert child.process.stderr is not None and child.process.stderr.read() == ""
+
+
+def has_ended(pid: int) -> bool:
+    """Whether a process is gone, or only waits for its parent to take note."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+CRASHING = """
+import os
+from hermes_doctor.api import *
+
+@check(id="crashing", group="tests", codes=["CRASHING"])
+def crashing(probes):
+    \"\"\"Ends its process.\"\"\"
+    if (probes.home / "crash").exists():
+        os.kill(os.getpid(), 11)
+    yield from ()
+"""
+
+
+def test_a_round_whose_process_crashes(home: Path) -> None:
+    """It is reported once; what was found before stays, and later rounds see what has changed."""
+    own = home.parent / "own"
+    support.put(own / "checks" / "crashing.py", CRASHING)
+    with watching(home, "--plugins", str(own)) as child:
+        child.until("start")
+        before = len(os.listdir(f"/proc/{child.process.pid}/fd"))
+        support.put(home / "crash", "")
+        child.until("could not check: its process was killed (SIGSEGV)")
+        blot(home)
+        for _ in range(3):
+            await_a_round(home)
+        (home / "crash").unlink()
+        child.until("ENV-BOM")
+        await_a_round(home)
+        assert sum("could not check" in line for line in child.lines) == 1
+        until(lambda: not children_of(child.process.pid))
+        assert len(os.listdir(f"/proc/{child.process.pid}/fd")) == before
+        assert child.end() == 0
+
+
+def children_of(pid: int) -> list[str]:
+    """The children of a process, zombies included."""
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def test_rounds_leave_nothing_behind(home: Path) -> None:
+    """No process, no descriptor and no thread more after twenty rounds."""
+
+    def left() -> tuple[int, int]:
+        until(lambda: not children_of(child.process.pid))
+        place = Path(f"/proc/{child.process.pid}")
+        return len(os.listdir(place / "fd")), len(os.listdir(place / "task"))
+
+    with watching(home, "--interval", "1h") as child:
+        child.until("start")
+        child.process.send_signal(signal.SIGHUP)
+        await_a_round(home)
+        before = left()
+        for _ in range(20):
+            child.process.send_signal(signal.SIGHUP)
+            await_a_round(home)
+        assert left() == before
+        assert child.end() == 0
 
 
 def test_a_reader_that_has_seen_enough(home: Path) -> None:

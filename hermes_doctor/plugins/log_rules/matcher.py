@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.logs.entry import LogEntry
@@ -271,3 +272,17 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     if found is None:
         found = _patterns[pattern] = re.compile(pattern)
     return found
+
+
+def compiled_patterns() -> list[str]:
+    """Return the patterns of rules that were compiled so far."""
+    return [*_patterns]
+
+
+def compile_patterns(wanted: Collection[str], rules: Iterable[Rule]) -> None:
+    """Compile those patterns of the rules that are wanted."""
+    for rule in rules:
+        more = (rule.cleared_by, rule.given_up_by, rule.answered_by)
+        for line in (rule.line, rule.followed_by, *itertools.chain(*more)):
+            if line is not None and line.pattern in wanted:
+                _compiled(line.pattern)

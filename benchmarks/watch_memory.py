@@ -1,0 +1,142 @@
+"""Measure the memory and the CPU time of a watch over many rounds, beside a running gateway.
+
+    python -m benchmarks.watch_memory [--rounds 1000] [--used]
+
+Starts `hermes-doctor watch` as a process, and each next round with SIGHUP as soon as the one before
+has ended. With `--used`, the home is that of a bot which has worked for a month. In the table:
+
+- watch: the resident memory of the watch between two rounds (RSS);
+- peak: the most that the watch and all processes of a round had together since the row before,
+  pages that they share counted once (PSS), sampled about every 5 ms;
+- processor: the CPU time of a round, processes included; the median since the row before.
+
+Bars: a peak below 60 MB, and the same memory of the watch from round 50 on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks import used_home
+from benchmarks.memory import _family, _memory
+from benchmarks.timing import environment, load
+from tests.helpers.real.gateways import gateway
+from tools import real_home
+
+RELEASE = "0.19.0"
+ROWS = (1, 13, 50, 300, 1000)
+BAR = 60 << 20
+FLAT = 1 << 20
+"""Bytes by which the memory of the watch may differ from round 50 on."""
+OFTEN = 0.005
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Sampler(threading.Thread):
+    """Samples the memory of a process and of its children together."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(daemon=True)
+        self.pid, self.peak, self.ended = pid, 0, False
+
+    def run(self) -> None:
+        while not self.ended:
+            pids = [*_family(self.pid)]
+            if len(pids) > 1:  # in the middle of a round
+                self.peak = max(self.peak, sum(_memory(pid)[1] for pid in pids))
+            time.sleep(OFTEN)
+
+
+def spent(pid: int) -> float:
+    """Return the CPU seconds of a process and of the children that it has waited for."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / TICKS
+
+
+@contextlib.contextmanager
+def watching(home: Path, state: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a watch that waits for SIGHUP after each round."""
+    command = [sys.executable, "-m", "hermes_doctor", "watch", "--interval", "1h", "--home", home]
+    environ = environment(XDG_STATE_HOME=str(state))
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environ)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def await_round(process: subprocess.Popen[bytes], state: Path, before: int) -> int:
+    """Wait until the watch has saved its state once more; return when it did."""
+    while process.poll() is None:
+        files = (state / "hermes-doctor").glob("watch-*.json")
+        saved = max((file.stat().st_mtime_ns for file in files), default=0)
+        if saved > before:
+            return saved
+        time.sleep(0.005)
+    raise RuntimeError(f"the watch ended with exit code {process.returncode}")
+
+
+def measure(home: Path, state: Path, rounds: int) -> bool:
+    """Print a row for some rounds; return whether a bar is missed."""
+    print(f"{'round':>6} {'watch':>8} {'peak':>8} {'processor':>10}")
+    missed, steady = False, 0
+    with watching(home, state) as process:
+        sampler = Sampler(process.pid)
+        sampler.start()
+        costs: list[float] = []
+        saved, used = 0, 0.0
+        for number in range(1, rounds + 1):
+            if number > 1:
+                process.send_signal(signal.SIGHUP)
+            saved = await_round(process, state, saved)
+            time.sleep(0.02)  # until it waits again
+            now = spent(process.pid)
+            costs.append(now - used)
+            used = now
+            if number in ROWS or number == rounds:
+                rss = _memory(process.pid)[0]
+                cost = statistics.median(costs) * 1000
+                row = f"{number:>6} {rss / 2**20:>5.1f} MB {sampler.peak / 2**20:>5.1f} MB"
+                print(f"{row} {cost:>7.0f} ms", flush=True)
+                missed |= sampler.peak > BAR
+                if number >= 50:
+                    steady = steady or rss
+                    missed |= abs(rss - steady) > FLAT
+                sampler.peak, costs = 0, []
+        sampler.ended = True
+        sampler.join()
+    return missed
+
+
+def main() -> int:
+    """Measure and print; return 1 if a bar is missed."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=300)
+    parser.add_argument("--used", action="store_true")
+    asked = parser.parse_args()
+    print(load())
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder) / "home"
+        if asked.used:
+            used_home.make(home, RELEASE)
+        else:
+            real_home.make(RELEASE, home)
+        with gateway(RELEASE, home):
+            missed = measure(home.resolve(), Path(folder) / "state", asked.rounds)
+    return int(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

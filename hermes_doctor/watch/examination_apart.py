@@ -1,0 +1,46 @@
+"""Examines the home in a process of its own in each round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hermes_doctor.examination.running_checks import describe_crash
+from hermes_doctor.lazy import EMPTY
+from hermes_doctor.model import CouldNotLook, Report
+from hermes_doctor.plugins.load import Plugins
+from hermes_doctor.watch.child_process import ChildFailed, ChildProcesses
+from hermes_doctor.watch.preloading import Preloading
+
+LIMIT = 120.0
+"""Seconds for one examination, whose checks have limits of their own; as on an idle machine."""
+
+
+class ExaminationApart:
+    """Examines one home; each call starts a process, which has ended when the call returns."""
+
+    def __init__(
+        self, examine: Callable[[], Report], plugins: Plugins, children: ChildProcesses
+    ) -> None:
+        self._examine, self._plugins, self._children = examine, plugins, children
+        self._preloading = Preloading(plugins)
+
+    def __call__(self) -> Report:
+        """Return the report; what goes wrong in the process is raised here."""
+        try:
+            found, news = self._children.run(self._work, limit=LIMIT)
+        except ChildFailed as why:
+            raise CouldNotLook(str(why)) from None
+        if not isinstance(found, Report):
+            raise CouldNotLook(str(found))
+        self._preloading.load(news)
+        return found._replace(effects=self._plugins.effects)
+
+    def _work(self) -> tuple[Report | str, list[list[str]]]:
+        """Examine, in the process; return the report, or why there is none."""
+        self._preloading.begin()
+        try:
+            return self._examine()._replace(effects=EMPTY), self._preloading.news()
+        except CouldNotLook as doubt:
+            return str(doubt), []
+        except Exception as error:  # noqa: BLE001 (one bad round must not end the watch)
+            return f"it crashed: {describe_crash(error)}", []

@@ -1,0 +1,112 @@
+"""Values pass between the processes of a watch unchanged, and nothing else passes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.home import Home
+from hermes_doctor.message import Message, text
+from hermes_doctor.model import Evidence, Gateway, Report, Severity
+from hermes_doctor.probes.probes import Probes
+from hermes_doctor.watch import transfer
+from hermes_doctor.watch.events import EventKind, WatchEvent
+from hermes_doctor.watch.state import FailedRepair
+from tests.helpers import support
+from tests.helpers.watch_parts import AT, finding, report
+
+
+def passed(value: object) -> object:
+    return transfer.parse(transfer.dump(value))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        1.5,
+        "words \udcff\n",
+        ("a", [1, True], frozenset({"b"})),
+        {("A", "b"): FailedRepair(1, 2.0), "x": {}},
+        datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC),
+        timedelta(seconds=-0.25),
+        Path("/home/a"),
+        Severity.ERROR,
+        Gateway(7, AT, "python", timedelta(1)),
+        [WatchEvent(EventKind.HEALED, AT, "t", Severity.INFO, "A", "b", extra={"n": 1})],
+    ],
+)
+def test_equal(value: object) -> None:
+    """Each comes back with its type."""
+    back = passed(value)
+    assert back == value and type(back) is type(value)
+
+
+def test_a_real_report(home: Path) -> None:
+    """All that renderers and the watch read is the same; what a fix needs to know stays."""
+    from hermes_doctor.cli import shared_options
+    from hermes_doctor.examination import runner
+    from hermes_doctor.render import document, prometheus
+
+    support.clobber(home / "state.db")
+    support.put(home / ".env", b"\xef\xbb\xbf" + support.ENV.encode())
+    plugins = shared_options.load_plugins(None)
+    probes = Probes(Home(home))
+    made = runner.report(probes, plugins, plugins.checks)
+    probes.close()
+    back = passed(made)
+    assert isinstance(back, Report) and len(back.findings) >= 2
+    assert any(one.data for one in made.findings)
+    assert not any(one.data for one in back.findings)
+    assert document.of_report(back) == document.of_report(made)
+    assert prometheus.of_reports([back]) == prometheus.of_reports([made])
+    assert back._replace(findings=()) == made._replace(
+        findings=(), verdict=back.verdict, turned_down=back.turned_down
+    )
+
+
+def test_a_text_keeps_its_template() -> None:
+    """A text for people can still be translated; values that may not pass leave the words."""
+    made = finding("A")._replace(title=text("{n} of {name}", n=3, name="x"))
+    back = passed(made)
+    assert back == made and isinstance(back[2], Message)  # type: ignore[index]
+    assert back[2].template == "{n} of {name}"  # type: ignore[index]
+    odd = text("{thing} is odd", thing=Odd())
+    assert passed(odd) == "an odd thing is odd"
+
+
+class Odd:
+    def __str__(self) -> str:
+        return "an odd thing"
+
+
+def test_what_may_not_pass() -> None:
+    """An object of any other class is refused, also inside a report."""
+    for value in (object(), b"bytes", [Odd()]):
+        with pytest.raises(TypeError, match="may not pass"):
+            transfer.dump(value)
+    with pytest.raises(TypeError, match="may not pass"):
+        transfer.dump(report(finding("A")._replace(evidence=(Evidence("a", Odd()),))))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b'["os.system", "x"]',
+        b'["Finding", 1]',
+        b'["Severity", "awful"]',
+        b'["time", "soon"]',
+        b'["mapping", [["list"], 1]]',
+        b'["text", "{x.__class__}", ["mapping"]]',
+        b"[" * 100_000,
+    ],
+)
+def test_bytes_that_nobody_made(data: bytes) -> None:
+    """Damaged bytes are an error that the watch expects."""
+    with pytest.raises(ValueError, match=r".+"):
+        transfer.parse(data)
