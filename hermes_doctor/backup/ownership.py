@@ -6,19 +6,28 @@ from pathlib import Path
 
 from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.system import disk, privileges
-from hermes_doctor.system.files import snapshot
+from hermes_doctor.system.files import Snapshot, snapshot
 
 
 def set_mode_and_owner(
-    path: Path, mode: int | None, owner: tuple[int, int] | None, *, from_root: bool = False
+    path: Path,
+    mode: int | None,
+    owner: tuple[int, int] | None,
+    expect: Snapshot,
+    *,
+    from_root: bool = False,
 ) -> None:
-    """Set mode and owner in the order in which root's dropped privileges allow both."""
+    """Set mode and owner in the order in which root's dropped privileges allow both.
+
+    The owner is changed only if the file is still the expected one.
+    """
     user = privileges.of(path)
     away = user is not None and owner is not None and owner[0] != user.uid
     if mode is not None and away:
         disk.set_mode(path, mode)
+        expect = expect._replace(mode=mode)
     if owner is not None:
-        disk.set_owner(path, *owner, from_root=from_root)
+        disk.set_owner(path, *owner, from_root=from_root, expect=expect)
     if mode is not None and not away:
         disk.set_mode(path, mode)
 
@@ -31,7 +40,7 @@ def restore_mode_and_owner(path: Path, entry: BackupEntry) -> bool:
     now = snapshot(path)
     owner = (entry.uid, entry.gid)
     try:
-        set_mode_and_owner(path, entry.mode, None if owner == (now.uid, now.gid) else owner)
+        set_mode_and_owner(path, entry.mode, None if owner == (now.uid, now.gid) else owner, now)
     except PermissionError:
         disk.set_mode(path, entry.mode)
         return False

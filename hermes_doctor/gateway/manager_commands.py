@@ -47,7 +47,7 @@ def owner_of(home: Home) -> Account:
                         folder=other.folder,
                     )
                 )
-            if st.st_uid == 0 and privileges.others_may_write(st):
+            if st.st_uid == 0 and privileges.others_may_write(st, home.path):
                 raise CannotFix(
                     text(
                         "Other users can write to {home}, so root does not trust it. Run `chmod "

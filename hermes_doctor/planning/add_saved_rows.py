@@ -16,7 +16,8 @@ from hermes_doctor.sqlite.deleted_log import DatabaseImage
 from hermes_doctor.sqlite.files import resolve_symlink
 from hermes_doctor.steps.database import ReplaceDatabase
 from hermes_doctor.system import disk
-from hermes_doctor.system.files import open_regular, snapshot
+from hermes_doctor.system.files import snapshot
+from hermes_doctor.system.open_files import open_owned
 
 if TYPE_CHECKING:
     from hermes_doctor.probes.probes import Probes
@@ -53,7 +54,7 @@ class AddSavedRows(ReplaceDatabase):
 
 def _open(path: Path, opened: ExitStack) -> int:
     try:
-        fd = open_regular(path, follow=False)
+        fd = open_owned(path)
     except (OSError, CouldNotLook) as why:
         raise CannotFix(
             text("Could not read {file} of the backup. Choose another backup.", file=path.name)

@@ -19,6 +19,7 @@ from hermes_doctor.sqlite.unsaved_messages import (
     find_unsaved,
 )
 from hermes_doctor.system.files import read
+from hermes_doctor.system.open_files import open_owned
 
 if TYPE_CHECKING:
     from hermes_doctor.probes.database_files import DatabaseProbes
@@ -70,7 +71,7 @@ def transcripts(probes: DatabaseProbes) -> KeptTranscripts:
     unread: list[tuple[Path, str]] = []
     for one in (*found.diverted, *found.pending):
         try:
-            data = read(one.path, min(FILE, left))[0]
+            data = read(one.path, min(FILE, left), open_owned)[0]
             left -= len(data)
             if one.path.suffix == ".jsonl":
                 files.append(_lines(one, data))

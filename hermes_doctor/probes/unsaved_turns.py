@@ -27,11 +27,11 @@ from hermes_doctor.system.files import (
     MEGABYTE,
     list_folder,
     moment,
-    open_regular,
     read,
     snapshot,
     too_many,
 )
+from hermes_doctor.system.open_files import open_owned
 
 PENDING, RETIRED, MANIFEST = "pending_messages", ".retired-wal-", "manifest.json"
 HISTORY = "shutdown-with-unpersisted-agent-history"
@@ -109,7 +109,7 @@ def _pending(folder: Path) -> Iterator[KeptFile]:
 
 def load(path: Path, limit: int) -> Mapping[str, Any]:
     """Read a pending file."""
-    said = parse(path, read(path, limit)[0])
+    said = parse(path, read(path, limit, open_owned)[0])
     if not isinstance(said, dict):
         raise Damaged(text("{file}: does not contain messages", file=path.name))
     return said
@@ -160,7 +160,7 @@ def _has_messages(path: Path) -> bool:
     A line that is too long or damaged may be a message.
     """
     try:
-        fd = open_regular(path, follow=False)
+        fd = open_owned(path)
     except (FileNotFoundError, CouldNotLook):
         return False
     try:

@@ -89,7 +89,9 @@ def set_mode_and_owner(change: Change) -> None:
     for other, known in ((path, change.expect), *change.beside):
         if snapshot(other) != known:
             raise Trouble(text("another program changed {other} during the run", other=other.name))
-    ownership.set_mode_and_owner(path, change.mode, change.owner, from_root=change.from_root)
+    ownership.set_mode_and_owner(
+        path, change.mode, change.owner, change.expect, from_root=change.from_root
+    )
     with contextlib.suppress(OSError):  # unreadable for us; the journal has it anyway
         disk.sync_file(path)
 

@@ -39,7 +39,7 @@ class Preflight(NamedTuple):
         """Raise Trouble or Refused if the run, or one of its items, cannot be done."""
         st = os.stat(self.home.path)
         uid = st.st_uid
-        if os.geteuid() == uid == 0 and privileges.others_may_write(st):
+        if os.geteuid() == uid == 0 and privileges.others_may_write(st, self.home.path):
             raise Trouble(
                 text(
                     "Other users may write to {home}, so root must not work in it. "

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.system.files import Snapshot, read_head
+from hermes_doctor.system.files import Snapshot, open_regular, read_head
 
 MAGIC = b"SQLite format 3\0"
 PAGE_SIZES = frozenset(1 << n for n in range(9, 17))
@@ -106,7 +107,7 @@ _OTHERS = (
 )
 
 
-def read(path: Path) -> Header:
+def read(path: Path, opener: Callable[[Path], int] = open_regular) -> Header:
     """Read the header of one database file."""
-    head, taken = read_head(path, 128)
+    head, taken = read_head(path, 128, opener)
     return Header(head, taken)

@@ -10,13 +10,16 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import inspector
 from hermes_doctor.system import time_limits
+
+if TYPE_CHECKING:
+    from hermes_doctor.system.privileges import Privileges
 
 Row = list[Any]
 
@@ -117,10 +120,13 @@ class OnConnection:
 class InProcess:
     """Queries the file itself in a separate process that cannot write."""
 
-    def __init__(self, path: Path, file_state: str) -> None:
+    def __init__(self, path: Path, file_state: str, user: Privileges | None = None) -> None:
+        """Start the process; it becomes another user if one is given."""
         import subprocess
 
         command = [sys.executable, "-I", "-S", inspector.__file__, file_state, str(path)]
+        if user is not None:
+            command += map(str, (user.uid, user.gid, *user.groups))
         self.guard = threading.Lock()
         try:
             self.process = subprocess.Popen(

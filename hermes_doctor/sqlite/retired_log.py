@@ -16,7 +16,9 @@ from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import header, log_ancestry, saved_rows, wal
 from hermes_doctor.sqlite.saved_rows import Ask, MissingMessages, SavedMessages
-from hermes_doctor.system.files import MEGABYTE, open_regular, size, snapshot
+from hermes_doctor.system import privileges
+from hermes_doctor.system.files import MEGABYTE, size, snapshot
+from hermes_doctor.system.open_files import open_owned
 
 DATABASE = "state.db"
 LARGEST = 256 * MEGABYTE
@@ -49,24 +51,28 @@ def compare(
     """Find the messages of the log that the live history lacks.
 
     SQLite has so many seconds to check the copy; None for no limit. Raises CouldNotLook if the log
-    cannot be trusted to belong to the copy beside it.
+    cannot be trusted to belong to the copy beside it, or if root could not read the copy with the
+    rights of the home's owner, who may put a symlink to another home there.
     """
     main, log = files_of(folder)
-    fd = open_regular(log, follow=False)
+    owner = privileges.of(main)
+    if owner is not None and not owner.can_reach:
+        raise CouldNotLook("the owner of the home cannot reach it by this path")
+    fd = open_owned(log)
     try:
-        ancestry = log_ancestry.of_log(header.read(main), fd, wal.read(fd))
+        ancestry = log_ancestry.of_log(header.read(main, open_owned), fd, wal.read(fd))
     finally:
         os.close(fd)
     if ancestry.level == log_ancestry.IMPOSSIBLE:
         raise CouldNotLook(
             text("the log does not belong to the copy next to it: {why}", why=ancestry.what)
         )
-    with saved_rows.open_saved(main, seconds) as (whole, _):
+    with saved_rows.open_saved(main, seconds, owner) as (whole, _):
         try:
             sound = [row[0] for row in whole("PRAGMA quick_check(1)")] == ["ok"]
         except saved_rows.TooSlow as why:
             raise CouldNotLook(text("{reason}; use --deep", reason=str(why))) from why
         if not sound:
             raise CouldNotLook("the copy with its log is damaged")
-    saved = saved_rows.read_messages(main)
+    saved = saved_rows.read_messages(main, owner)
     return RetiredRows(saved, saved_rows.find_missing_messages(saved, live, wanted_since))

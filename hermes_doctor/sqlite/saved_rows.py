@@ -12,13 +12,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import inspector
 from hermes_doctor.sqlite.reader import InProcess, Reader
+
+if TYPE_CHECKING:
+    from hermes_doctor.system.privileges import Privileges
 
 SECONDS = 2.0
 """Time limit for one query to a database."""
@@ -91,18 +94,23 @@ def query_function(reader: Reader, seconds: float | None = SECONDS) -> Ask:
 
 
 @contextlib.contextmanager
-def open_saved(path: Path, seconds: float | None = SECONDS) -> Iterator[tuple[Ask, Ask]]:
-    """Functions that query a saved database with its log, and the file without the log."""
+def open_saved(
+    path: Path, seconds: float | None = SECONDS, user: Privileges | None = None
+) -> Iterator[tuple[Ask, Ask]]:
+    """Functions that query a saved database with its log, and the file without the log.
+
+    With `user`, the files are opened with his rights.
+    """
     with (
-        contextlib.closing(InProcess(path, inspector.LEFTOVER_LOG)) as whole,
-        contextlib.closing(InProcess(path, inspector.NOT_IN_USE)) as file,
+        contextlib.closing(InProcess(path, inspector.LEFTOVER_LOG, user)) as whole,
+        contextlib.closing(InProcess(path, inspector.NOT_IN_USE, user)) as file,
     ):
         yield query_function(whole, seconds), query_function(file, seconds)
 
 
-def read_messages(path: Path) -> SavedMessages:
+def read_messages(path: Path, user: Privileges | None = None) -> SavedMessages:
     """Read the messages that only the log of a saved message history has."""
-    with open_saved(path) as (whole, file):
+    with open_saved(path, user=user) as (whole, file):
         base = 0
         with contextlib.suppress(CouldNotLook):  # the table itself may be only in the log
             [[last]] = file("SELECT max(id) FROM messages")

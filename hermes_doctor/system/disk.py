@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from hermes_doctor.system import digests, direct_io, privileges, renameat2, sparse_files
-from hermes_doctor.system.files import StrPath, open_regular, walk
+from hermes_doctor.system.files import Snapshot, StrPath, open_regular, walk
 from hermes_doctor.system.privileges import as_owner_of, as_owner_of_str_path
 
 CHUNK = 1024 * 1024
@@ -185,9 +185,11 @@ def set_mode(path: Path, mode: int) -> None:
                 os.fchmod(fd, mode)
 
 
-def set_owner(path: Path, uid: int, gid: int, *, from_root: bool = False) -> None:
-    """Set the owner of a file; symlinks are not followed."""
-    privileges.change_owner(path, uid, gid, from_root=from_root)
+def set_owner(
+    path: Path, uid: int, gid: int, *, from_root: bool = False, expect: Snapshot | None = None
+) -> None:
+    """Set the owner of a file, if it is the expected one; symlinks are not followed."""
+    privileges.change_owner(path, uid, gid, from_root=from_root, expect=expect)
 
 
 def make_folder(path: Path, *, durable: bool = True) -> None:

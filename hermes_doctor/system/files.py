@@ -111,14 +111,16 @@ def open_regular(path: StrPath, *, follow: bool = True) -> int:
     return fd
 
 
-def read(path: Path, limit: int) -> tuple[bytes, Snapshot]:
-    """Return the content of a small file and its snapshot.
+def read(
+    path: Path, limit: int, opener: Callable[[Path], int] = open_regular
+) -> tuple[bytes, Snapshot]:
+    """Return the content of a small file and its snapshot; `opener` opens it in another way.
 
     Raises FileNotFoundError when it does not exist and CouldNotLook when it is larger than
     `limit`, not a regular file, unreadable, or being written at this moment.
     """
     for _ in range(3):
-        fd = open_regular(path)
+        fd = opener(path)
         try:
             before = Snapshot.of(os.fstat(fd))
             if before.size > limit:
@@ -177,9 +179,11 @@ def read_json(path: Path, limit: int = 4 * MEGABYTE) -> object:
     return found
 
 
-def read_head(path: Path, length: int) -> tuple[bytes, Snapshot]:
+def read_head(
+    path: Path, length: int, opener: Callable[[Path], int] = open_regular
+) -> tuple[bytes, Snapshot]:
     """Return the first bytes of a file of any size, and its snapshot."""
-    fd = open_regular(path)
+    fd = opener(path)
     try:
         return os.pread(fd, length, 0), Snapshot.of(os.fstat(fd))
     except OSError as error:

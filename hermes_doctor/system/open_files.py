@@ -1,4 +1,4 @@
-"""Open a file that another process has open, without reading more than the home's owner may."""
+"""Open a file for reading, but as root never one that the owner of the home could not read."""
 
 from __future__ import annotations
 
@@ -7,8 +7,43 @@ import stat
 from pathlib import Path
 
 from hermes_doctor.message import text
-from hermes_doctor.model import CannotFix
+from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.system import privileges
+from hermes_doctor.system.files import StrPath, open_regular, reason
+
+
+def open_owned(path: StrPath) -> int:
+    """Open a file of a home for reading; as root, only if it belongs to the home's owner.
+
+    He may replace any folder in his home by a symlink to somewhere else. So root opens the file
+    without reading it, compares whose it is, and only then reads this very file.
+    """
+    owner = privileges.of(path)
+    if owner is None:
+        return open_regular(path, follow=False)
+    name = os.path.basename(path)
+    try:
+        handle = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise CouldNotLook(reason(error, Path(path))) from error
+    try:
+        st = os.fstat(handle)
+        if not stat.S_ISREG(st.st_mode):
+            raise CouldNotLook(text("{file}: not a regular file", file=name))
+        if st.st_uid != owner.uid:
+            raise CouldNotLook(
+                text(
+                    "{file}: belongs to uid {uid}, not to the owner of the home (uid {owner})",
+                    file=name,
+                    uid=st.st_uid,
+                    owner=owner.uid,
+                )
+            )
+        return open_regular(f"/proc/self/fd/{handle}")
+    finally:
+        os.close(handle)
 
 
 def open_file_of_process(pid: int, fd: str, database: Path) -> int:

@@ -17,7 +17,7 @@ from pathlib import Path
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
-from hermes_doctor.system.files import StrPath
+from hermes_doctor.system.files import Snapshot, StrPath
 
 _NOBODY = 65534
 REMEMBERED = 20_000
@@ -87,10 +87,33 @@ class _Missing(Exception):
     """Says that a folder does not exist."""
 
 
-def others_may_write(st: os.stat_result) -> bool:
-    """Whether users other than the owner may create files in a folder."""
+def others_may_write(st: os.stat_result, folder: StrPath) -> bool:
+    """Whether users other than the owner and root may create files in a folder.
+
+    If the folder has an access list, the group's write bit says what the list may allow at most.
+    """
     mode = st.st_mode
-    return bool(mode & stat.S_IWOTH or (mode & stat.S_IWGRP and st.st_gid != 0))
+    if mode & stat.S_IWOTH or (mode & stat.S_IWGRP and st.st_gid != 0):
+        return True
+    return bool(mode & stat.S_IWGRP) and _list_allows_writing(folder)
+
+
+def _list_allows_writing(folder: StrPath) -> bool:
+    """Whether the access list of a folder lets a user or a group other than root's write to it."""
+    if not hasattr(os, "getxattr"):
+        return False
+    try:
+        data = os.getxattr(folder, "system.posix_acl_access")
+    except OSError:  # no list, or a file system without lists
+        return False
+    import struct
+
+    entries = struct.iter_unpack("<HHI", data[4 : 4 + (len(data) - 4) // 8 * 8])
+    return any(tag in _NAMED and allowed & 2 and id != 0 for tag, allowed, id in entries)
+
+
+_NAMED = (2, 8)
+"""The entries of an access list for a user and for a group."""
 
 
 def _of(folder: str, links: int) -> Privileges | None:
@@ -110,7 +133,7 @@ def _of(folder: str, links: int) -> Privileges | None:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), place)
             target = os.path.join(os.path.dirname(place), os.readlink(place))
             return _of(os.path.normpath(os.path.join(target, *parts[length:])), links - 1)
-        if others_may_write(st) and not st.st_mode & stat.S_ISVTX:
+        if others_may_write(st, place) and not st.st_mode & stat.S_ISVTX:
             raise Trouble(
                 text(
                     "Other users may write to {folder}, so root does not trust what is in it. "
@@ -182,34 +205,78 @@ def _as(user: Privileges) -> Iterator[None]:
         os.setgroups(groups)
 
 
-def change_owner(path: Path, uid: int, gid: int, *, from_root: bool = False) -> None:
+def change_owner(
+    path: Path, uid: int, gid: int, *, from_root: bool = False, expect: Snapshot | None = None
+) -> None:
     """Change the owner of a file, as root where the owner of the folder may not do it.
 
-    Root only does it for a regular file without a second hard link, and only to
-    - change the group of a file that belongs to the owner of the folder,
-    - give him a file of root's, if `from_root` is set,
+    The file is opened once, and that descriptor is compared with `expect` (what the plan saw) and
+    given to the new owner. So nobody can put a symlink or another file there in between.
+
+    Root only does it for a regular file without a second hard link inside a folder of the user to
+    whom the path belongs, and only to
+    - change the group of a file that belongs to that user,
+    - give him a file of root's, if `from_root` is set and the file is the expected one,
     - give a file back to its previous owner, which a mark on the file proves.
     Anything else is refused, because a forged receipt could ask for it.
     """
     user = of(path)
     with as_owner_of(path) as here:
-        with contextlib.suppress(PermissionError):
-            os.chown(here, uid, gid, follow_symlinks=False)
-            return
-        fd = os.open(here, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        folder = os.open(here.parent, _NO_READ | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fd = os.open(path.name, _NO_READ | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        except BaseException:
+            os.close(folder)
+            raise
     try:
         st = os.fstat(fd)
-        plain = stat.S_ISREG(st.st_mode) and st.st_nlink == 1
-        known = user is not None and st.st_uid in (user.uid, 0 if from_root else user.uid)
-        given = known and user is not None and uid == user.uid
-        if user is None or not plain or not (given or _owner_before(fd) == (uid, gid)):
+        if expect and Snapshot.of(st)._replace(ctime_ns=0) != expect._replace(ctime_ns=0):
+            raise Trouble(text("another program changed {file} during the run", file=path.name))
+        with contextlib.suppress(PermissionError), _as(user) if user else _as_we_are():
+            _give(fd, uid, gid)
+            return
+        if user is None or not stat.S_ISREG(st.st_mode) or st.st_nlink != 1:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(path))
+        owners = (user.uid, 0) if from_root and expect else (user.uid,)
+        given = st.st_uid in owners and uid == user.uid
+        proven = given or _owner_before(fd) == (uid, gid)
+        if not proven or not _is_inside_folder_of(user.uid, folder):
             raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(path))
         if hasattr(os, "setxattr"):
             with contextlib.suppress(OSError):  # without it, undo says that the owner stays
                 os.setxattr(f"/proc/self/fd/{fd}", MARK, f"{st.st_uid}:{st.st_gid}".encode())
-        os.chown(f"/proc/self/fd/{fd}", uid, gid)
+        _give(fd, uid, gid)
     finally:
         os.close(fd)
+        os.close(folder)
+
+
+_NO_READ = getattr(os, "O_PATH", os.O_RDONLY)
+_as_we_are = contextlib.nullcontext
+
+
+def _give(fd: int, uid: int, gid: int) -> None:
+    """Change the owner of what a descriptor leads to, even if it may not be read or written."""
+    if hasattr(os, "O_PATH"):
+        os.chown(f"/proc/self/fd/{fd}", uid, gid)
+    else:
+        os.fchown(fd, uid, gid)
+
+
+def _is_inside_folder_of(uid: int, folder: int) -> bool:
+    """Whether a folder, or one above it, belongs to a user, whatever path led to it."""
+    here = os.dup(folder)
+    try:
+        while os.fstat(here).st_uid != uid:
+            above = os.open("..", _NO_READ | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=here)
+            at_top = os.path.samestat(os.fstat(above), os.fstat(here))
+            os.close(here)
+            here = above
+            if at_top:
+                return False
+        return True
+    finally:
+        os.close(here)
 
 
 MARK = "trusted.hermes_doctor.owner"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.backup import ownership
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.records.journal import Journal
 from hermes_doctor.steps.files import SetOwner
@@ -391,3 +393,68 @@ def _refused(home: Path, name: str = "auth.json", uid: int = STRANGER) -> None:
     except Trouble:
         return
     assert run.state in ("rolled-back", "abandoned"), run.state
+
+
+def test_a_folder_that_becomes_a_symlink(
+    theirs: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """He swaps the folder for a symlink after the comparison: root's file elsewhere stays root's.
+
+    He may pass the folder there, so that only root's care keeps the file from him.
+    """
+    support.put(theirs / "cron" / "jobs.json", "{}")
+    os.chown(theirs / "cron", STRANGER, STRANGER)
+    (place / "elsewhere").mkdir(mode=0o755)
+    precious = support.put(place / "elsewhere" / "jobs.json", SECRET)
+    real = ownership.set_mode_and_owner
+
+    def swapped(*args: object, **options: object) -> None:
+        os.rename(theirs / "cron", theirs / "cron.moved")
+        (theirs / "cron").symlink_to(precious.parent)
+        real(*args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ownership, "set_mode_and_owner", swapped)
+
+    _refused(theirs, "cron/jobs.json")
+
+    assert precious.stat().st_uid == 0
+    assert os.listxattr(precious) == []
+
+
+def test_a_folder_that_was_a_symlink_before(theirs: Path, place: Path) -> None:
+    """The plan has seen the same file there, but it is in no folder of his."""
+    (place / "elsewhere").mkdir(mode=0o755)
+    precious = support.put(place / "elsewhere" / "jobs.json", SECRET)
+    (theirs / "odd").symlink_to(precious.parent)
+
+    _refused(theirs, "odd/jobs.json")
+
+    assert precious.stat().st_uid == 0
+
+
+def test_a_file_in_a_folder_of_root_in_his_home(theirs: Path) -> None:
+    """A command with sudo has made the folder too; the file is given to him all the same."""
+    support.put(theirs / "cron" / "jobs.json", "{}")
+    os.chown(theirs / "cron", 0, 0)
+    (theirs / "cron").chmod(0o755)
+
+    assert given(theirs, "cron/jobs.json").state == "done"
+
+    assert (theirs / "cron" / "jobs.json").stat().st_uid == STRANGER
+
+
+def test_an_access_list_lets_another_user_write(place: Path) -> None:
+    """A home of root:root is not root's alone if its access list lets another user write to it."""
+    if not shutil.which("setfacl"):
+        pytest.skip("setfacl is not installed")
+    home = crash_server.sick(place / "home")
+    list_for = ["setfacl", "-m", f"u:{STRANGER}:rwx", str(home)]
+    if subprocess.run(list_for, capture_output=True, check=False).returncode:
+        pytest.skip("this file system has no access lists")
+
+    done = support.doctor(*COMMANDS["fix"], "--home", home)
+
+    assert done.code == 2, done.out
+    assert "Other users may write" in done.err
+    subprocess.run(["setfacl", "-m", f"u:{STRANGER}:r-x", str(home)], check=True)
+    assert support.doctor(*COMMANDS["fix"], "--home", home).code in (0, 1)
