@@ -13,6 +13,7 @@ from hermes_doctor.cli.vault_option import print_schema_document
 
 if TYPE_CHECKING:
     from hermes_doctor.backup.manifest import Backup
+    from hermes_doctor.home import Home
 
 PASSPHRASE = "passphrase"
 ToOption = Annotated[
@@ -91,6 +92,7 @@ def export(
     json: JsonOption = False,
 ) -> int:
     """Write a backup into one encrypted file."""
+    from hermes_doctor import home as homes
     from hermes_doctor.cli.progress_bars import transfer_progress
     from hermes_doctor.model import Trouble
     from hermes_doctor.system.signals import interruptible
@@ -103,6 +105,7 @@ def export(
             "--encrypt-to passphrase."
         )
     with interruptible():
+        refuse_place(to or Path.cwd(), homes.find(home))
         backup = _chosen(home, vault, id)
         with transfer_progress(backup.size, quiet=json):
             made = export_to(backup, to or Path.cwd(), encrypt_to, passphrase_file)
@@ -231,6 +234,15 @@ def refuse_incomplete_options(
         )
     if encrypt_to:
         engines.find_program("age")
+
+
+def refuse_place(to: Path, home: Home) -> None:
+    """Raise Trouble if no archive may be written there, for example inside a home."""
+    from hermes_doctor.cli import output_file
+
+    place = to.expanduser()
+    file = place / "archive" if place.is_dir() else place
+    output_file.find(file, output_file.rules_for([home]))
 
 
 def export_to(

@@ -344,8 +344,10 @@ def test_a_secret_that_others_can_read(home: Path, tmp_path: Path) -> None:
 def test_metrics_where_only_the_service_would_see_them(place: str) -> None:
     """A system service has its own /tmp."""
     with pytest.raises(Trouble, match="has its own"):
-        watch_service._metrics_file(Path(place), system=True)
-    assert watch_service._metrics_file(Path(place), system=False) == Path(place)
+        watch_service._metrics_file(Path(place), Home(Path("/none")), system=True)
+    assert watch_service._metrics_file(Path(place), Home(Path("/none")), system=False) == Path(
+        place
+    )
 
 
 def test_the_service_may_write_its_metrics(home: Path) -> None:
