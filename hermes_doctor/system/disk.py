@@ -249,14 +249,19 @@ def append(path: Path, data: bytes) -> None:
         os.close(fd)
 
 
-def save(path: Path, data: bytes, mode: int = FILE_MODE) -> None:
-    """Write a small file, replacing it atomically; it is private unless another mode is given."""
-    save_all(path, [data], mode)
+def save(path: Path, data: bytes, mode: int = FILE_MODE, *, alone: bool = False) -> None:
+    """Write a small file, replacing it atomically; it is private unless another mode is given.
+
+    `alone` says that a lock keeps other commands from writing it.
+    """
+    save_all(path, [data], mode, alone=alone)
 
 
-def save_all(path: Path, data: Iterable[bytes], mode: int = FILE_MODE) -> None:
+def save_all(
+    path: Path, data: Iterable[bytes], mode: int = FILE_MODE, *, alone: bool = False
+) -> None:
     """Do the same as `save` with data that comes in chunks."""
-    remove_temporary(path, LONGEST_SAVE)
+    remove_temporary(path, 0.0 if alone else LONGEST_SAVE)
     temp = temporary(path)
     with new_file(temp) as fd:
         for chunk in data:

@@ -14,7 +14,6 @@ from hermes_doctor.model import Trouble
 from tests.helpers import support
 from tests.helpers.crash_server import STRANGER
 
-
 OLD = "hermes-doctor 0.1.0 wrote this"
 
 
