@@ -12,6 +12,7 @@ from hermes_doctor.cli.other_backups import exclusive_vault
 from hermes_doctor.cli.vault_option import print_schema_document
 
 if TYPE_CHECKING:
+    from hermes_doctor.backup.engines import Restic
     from hermes_doctor.backup.manifest import Backup
     from hermes_doctor.home import Home
 
@@ -167,11 +168,25 @@ def push(
 
                 engines.rsync(Vault(homes.find(home), vault), rsync or "")
                 text = "All backups sent and compared byte by byte."
+    _say_unlocked(repository)
     if json:
         print_schema_document("push", {"id": backup.id, "said": text})
     else:
         show([row(("✓ ", "good"), text, hang=2)])
     return 0
+
+
+def _say_unlocked(repository: Restic | None) -> None:
+    """Print how many locks were removed, so that nobody wonders where they are."""
+    if repository is None or not repository.removed_locks:
+        return
+    import sys
+
+    from hermes_doctor.message import count
+
+    locks = count(repository.removed_locks, "lock")
+    left = f"Removed {locks} of restic, left by processes that no longer run."
+    print(f"hermes-doctor: {left}", file=sys.stderr)  # noqa: T201
 
 
 def pull(
@@ -204,6 +219,7 @@ def pull(
             transfer_progress(LARGE, quiet=json),
         ):  # only restic knows the size
             made = repository.pull(store, id)
+    _say_unlocked(repository)
     if json:
         print_schema_document(
             "pull", {"id": made.id, "files": len(made.entries), "folder": str(made.folder)}

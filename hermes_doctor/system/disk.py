@@ -302,7 +302,7 @@ def remove_temporary(path: Path, older: float = 0.0) -> None:
             if ours and name == f"{stem}{random}{_TEMPORARY_END}":
                 left = here.with_name(name)
                 if os.lstat(left).st_mtime <= limit:
-                    remove(path.with_name(name))
+                    os.unlink(left)
 
 
 _TEMPORARY_END = ".new"
