@@ -87,7 +87,7 @@ def _largest(probes: Probes) -> Iterator[Evidence]:
 
     try:
         found = [one for one in probes.removable_files() if one.freed > MEGABYTE]
-        backups, taken = backups_size(probes.home.vault)
+        saved = backups_size(probes.home.vault)
     except CouldNotLook:
         return
     for one in found[:_MOST]:
@@ -97,12 +97,12 @@ def _largest(probes: Probes) -> Iterator[Evidence]:
         more = count(len(rest), "more file")
         freed = size(sum(one.freed for one in rest))
         yield Evidence("logs, dumps and caches", text("{more}: {freed}", more=more, freed=freed))
-    if taken > MEGABYTE:
+    if saved.size > MEGABYTE:
         yield Evidence(
             probes.home.name_of(probes.home.vault),
             text(
                 "{backups}, {size}: hermes-doctor backup prune --keep 3",
-                backups=count(backups, "backup"),
-                size=size(taken),
+                backups=count(saved.backups, "backup"),
+                size=f"more than {size(saved.size)}" if saved.more else size(saved.size),
             ),
         )

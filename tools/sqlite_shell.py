@@ -45,9 +45,8 @@ def shell() -> Path:
             (folder / name).write_bytes(data)
         built = _compile(folder)
         place().parent.mkdir(parents=True, exist_ok=True)
-        arriving = place().with_suffix(".new")
-        shutil.copy(built, arriving)
-        arriving.rename(place())
+        with tempfile.TemporaryDirectory(dir=place().parent) as beside:
+            shutil.copy(built, Path(beside) / "shell").rename(place())
     return place()
 
 

@@ -69,8 +69,7 @@ def write(backup: Backup, target: Path, lock: ArchiveKeys) -> None:
                 "{target} already exists. Nothing was written. Choose another file.", target=target
             )
         )
-    temp = target.with_name(f".{target.name}.new")
-    disk.remove(temp)
+    temp = disk.temporary(target)
     try:
         with (
             disk.new_file(temp) as fd,

@@ -30,6 +30,8 @@ from hermes_doctor.system.files import MEGABYTE, read, which
 TAG = "hermes-doctor"
 PATIENCE = 10.0
 """Seconds that a program has to release its lock when we are interrupted."""
+_LOCKED = "already locked"
+"""What restic says if a lock hinders it."""
 _PASSWORDS = ("RESTIC_PASSWORD", "RESTIC_PASSWORD_FILE", "RESTIC_PASSWORD_COMMAND")
 
 
@@ -97,7 +99,7 @@ def _run(
 
 def _telling(lines: Sequence[str]) -> str:
     """The line that gives the reason: the last one often says only that the program ended."""
-    for mark in ("ssh: ", "Permission denied", "Fatal: "):
+    for mark in ("ssh: ", "Permission denied", _LOCKED, "Fatal: "):
         if found := next((line for line in lines if mark in line), ""):
             return found
     return lines[-1]
@@ -118,6 +120,8 @@ class Restic:
 
     def __init__(self, repository: str) -> None:
         find_program("restic")
+        self.removed_locks = 0
+        """How many locks of dead processes were removed."""
         self._env = {"RESTIC_REPOSITORY": repository}  # its address may contain a password
         self._asked = not any(os.environ.get(name) for name in _PASSWORDS)
         if self._asked and not (sys.stdin and sys.stdin.isatty()):
@@ -129,6 +133,27 @@ class Restic:
             self._env["RESTIC_PASSWORD"] = _asked("Password of the restic repository: ")
 
     def _ask(self, *words: str, cwd: Path | None = None, progress: bool = False) -> str:
+        """Run restic; if a lock hinders it, remove those of dead processes and try again."""
+        try:
+            return self._ask_once(*words, cwd=cwd, progress=progress)
+        except Trouble as why:
+            if _LOCKED not in str(why) or not self._unlock():
+                raise
+        return self._ask_once(*words, cwd=cwd, progress=progress)
+
+    def _unlock(self) -> int:
+        """Remove the locks that restic itself calls stale; return how many there were.
+
+        They are those of processes of this machine that no longer run, and those that their
+        process has not renewed for half an hour.
+        """
+        before = self._ask_once("list", "locks", "--no-lock").split()
+        self._ask_once("unlock")
+        removed = len({*before} - {*self._ask_once("list", "locks", "--no-lock").split()})
+        self.removed_locks += removed
+        return removed
+
+    def _ask_once(self, *words: str, cwd: Path | None = None, progress: bool = False) -> str:
         if not progress:
             return _run(["restic", *words], self._env, cwd)
         env = {**self._env, "RESTIC_PROGRESS_FPS": "2"}

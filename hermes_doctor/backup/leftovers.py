@@ -22,7 +22,7 @@ def remove_leftovers(vault: Vault) -> None:
     runs = vault.home.runs
     for id in filter(ID.fullmatch, list_folder(runs)):
         with contextlib.suppress(OSError):
-            disk.remove(runs / id / (RUN_FILE + ".new"))
+            disk.remove_temporary(runs / id / RUN_FILE)
             if not os.path.lexists(runs / id / RUN_FILE):
                 disk.remove_folder(runs / id)
     for name in list_folder(vault.root):

@@ -13,7 +13,7 @@ from hermes_doctor.backup.manifest import BackupSource
 from hermes_doctor.backup.save_file import FileSaver, busy_file_error
 from hermes_doctor.home import SIDECARS, Home, database_of, is_database
 from hermes_doctor.model import CannotFix, CouldNotLook
-from hermes_doctor.sqlite.exclusive import in_use
+from hermes_doctor.sqlite.exclusive import in_use, is_being_written
 from hermes_doctor.system.files import Snapshot, read_head, snapshot
 
 WAIT = 0.1
@@ -40,10 +40,10 @@ class DatabaseSaver:
         live = any(source.live for source in group) and _keeps_log(database)
         for attempt in range(0 if live else 5):
             time.sleep(WAIT * (2**attempt - 1))
-            before = _moment(database)
+            before, still = _moment(database), not _may_change(database)
             group = self._with_sidecars(group, database)
             found = [self.files.save(source._replace(live=False)) for source in group]
-            if before == _moment(database) and not in_use(database):
+            if still and before == _moment(database) and not _may_change(database):
                 return self._judged(database, [entry for entry in found if entry], before)
             for source in group:
                 self.files.partial.drop(source.name)
@@ -112,6 +112,15 @@ def groups(sources: Iterable[BackupSource]) -> list[list[BackupSource]]:
 
 def _moment(database: Path) -> list[Snapshot]:
     return [snapshot(database.with_name(database.name + suffix)) for suffix in ("", *SIDECARS)]
+
+
+def _may_change(database: Path) -> bool:
+    """Whether a process may write to the files of a database while they are copied.
+
+    With a write-ahead log, whoever has it open may. Without one, a process that only reads does
+    not hinder the copy: whoever writes needs a lock that we can see, and changes the times.
+    """
+    return in_use(database) if _keeps_log(database) else is_being_written(database)
 
 
 def _keeps_log(database: Path) -> bool:

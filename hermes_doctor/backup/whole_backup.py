@@ -38,7 +38,7 @@ ANYWHERE = frozenset({"__pycache__", "node_modules", ".venv", "venv", ".git"})
 OURS = re.compile(r"\..+\.hermes-doctor-[0-9a-f-]+\.(new|old|back)(\.\w+)?(-wal|-shm|-journal)?")
 """Names of the temporary files of a run."""
 BACKUP = re.compile(r"\d{8}-\d{6}-[0-9a-f]{5}")
-BESIDE = re.compile(rf"\.?{BACKUP.pattern}\.tar\.age(\.new)?|lost\+found")
+BESIDE = re.compile(rf"\.?{BACKUP.pattern}\.tar\.age(\.hermes-doctor-[0-9a-f]+\.new)?|lost\+found")
 """Names in a vault's folder that are not backups but not the user's files either: exported
 archives, and the lost+found of a separate disk."""
 MOMENTARY = frozenset({"gateway.pid", "gateway.lock"})

@@ -41,11 +41,13 @@ def run(
     json: bool = False,
 ) -> int:
     """Make a backup, export and prune as asked, and print the result."""
+    where = homes.find(home)
     if to or encrypt_to or passphrase_file:
         from hermes_doctor.cli import backup_transfer
 
         backup_transfer.refuse_incomplete_options(to, encrypt_to, passphrase_file)
-    where = homes.find(home)
+        if to:
+            backup_transfer.refuse_place(to, where)
     exits.set_interrupt_text("No backup was created, and the home is unchanged.")
     choice = Choice(tuple(include or ()), tuple(exclude or ()))
     omitted = whole_backup.OmittedPaths()

@@ -12,7 +12,9 @@ from hermes_doctor.cli.other_backups import exclusive_vault
 from hermes_doctor.cli.vault_option import print_schema_document
 
 if TYPE_CHECKING:
+    from hermes_doctor.backup.engines import Restic
     from hermes_doctor.backup.manifest import Backup
+    from hermes_doctor.home import Home
 
 PASSPHRASE = "passphrase"
 ToOption = Annotated[
@@ -91,6 +93,7 @@ def export(
     json: JsonOption = False,
 ) -> int:
     """Write a backup into one encrypted file."""
+    from hermes_doctor import home as homes
     from hermes_doctor.cli.progress_bars import transfer_progress
     from hermes_doctor.model import Trouble
     from hermes_doctor.system.signals import interruptible
@@ -103,6 +106,7 @@ def export(
             "--encrypt-to passphrase."
         )
     with interruptible():
+        refuse_place(to or Path.cwd(), homes.find(home))
         backup = _chosen(home, vault, id)
         with transfer_progress(backup.size, quiet=json):
             made = export_to(backup, to or Path.cwd(), encrypt_to, passphrase_file)
@@ -164,11 +168,25 @@ def push(
 
                 engines.rsync(Vault(homes.find(home), vault), rsync or "")
                 text = "All backups sent and compared byte by byte."
+    _say_unlocked(repository)
     if json:
         print_schema_document("push", {"id": backup.id, "said": text})
     else:
         show([row(("✓ ", "good"), text, hang=2)])
     return 0
+
+
+def _say_unlocked(repository: Restic | None) -> None:
+    """Print how many locks were removed, so that nobody wonders where they are."""
+    if repository is None or not repository.removed_locks:
+        return
+    import sys
+
+    from hermes_doctor.message import count
+
+    locks = count(repository.removed_locks, "lock")
+    left = f"Removed {locks} of restic, left by processes that no longer run."
+    print(f"hermes-doctor: {left}", file=sys.stderr)  # noqa: T201
 
 
 def pull(
@@ -201,6 +219,7 @@ def pull(
             transfer_progress(LARGE, quiet=json),
         ):  # only restic knows the size
             made = repository.pull(store, id)
+    _say_unlocked(repository)
     if json:
         print_schema_document(
             "pull", {"id": made.id, "files": len(made.entries), "folder": str(made.folder)}
@@ -231,6 +250,15 @@ def refuse_incomplete_options(
         )
     if encrypt_to:
         engines.find_program("age")
+
+
+def refuse_place(to: Path, home: Home) -> None:
+    """Raise Trouble if no archive may be written there, for example inside a home."""
+    from hermes_doctor.cli import output_file
+
+    place = to.expanduser()
+    file = place / "archive" if place.is_dir() else place
+    output_file.find(file, output_file.rules_for([home]))
 
 
 def export_to(

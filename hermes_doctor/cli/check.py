@@ -90,6 +90,10 @@ def check(
     record: Annotated[
         bool, typer.Option("--record", help="Add the result to the history; see `history`.")
     ] = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="With --output: replace any file, whoever wrote it."),
+    ] = False,
 ) -> int:
     """Show what is wrong and what to do; change nothing."""
     return run(
@@ -106,4 +110,5 @@ def check(
         format,
         output,
         record,
+        force,
     )

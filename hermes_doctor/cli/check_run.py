@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 FAIL_ON = "error"
 TEXT = "text"
+STDOUT = Path("-")
+"""`--output -` means: print."""
 FORMATS = (TEXT, "json", "prometheus", "nagios", "junit", "github")
 
 
@@ -31,6 +33,7 @@ def run(
     format: str | None = None,
     output: Path | None = None,
     record: bool = False,
+    force: bool = False,
 ) -> int:
     """Examine each requested home, print the reports, and return the exit code."""
     from hermes_doctor.cli import shared_options
@@ -39,8 +42,8 @@ def run(
     chosen = parse_format(format, json=json)
     if fail_on is not None:
         parse_fail_on(fail_on)
-    target = _target(output)
     homes = _homes(home, all_homes)
+    write = _writer(output, homes, force=force)
     found = shared_options.load_plugins(plugins)
     checks, codes = shared_options.select(found, only or [], skip or [])
     reports = []
@@ -63,18 +66,15 @@ def run(
         shown = shared_options.filter_report(shared_options.mark_muted(report), codes)
         reports.append(_with_times(one, shown) if chosen in (TEXT, "json") else shown)
     thresholds = {report.home: threshold_for(fail_on, report.home) for report in reports}
-    if chosen == TEXT and target is None:
+    if chosen == TEXT and write is None:
         _print(reports, verbose=verbose)
     else:
-        from hermes_doctor.cli import check_formats, output_file
+        from hermes_doctor.cli import check_formats
 
         made = check_formats.FORMATS[chosen](
             reports, check_formats.Wanted(thresholds, all_homes, verbose)
         )
-        if target is None:
-            output_file.show(made)
-        else:
-            output_file.replace(target, made)
+        (write or _show)(made)
     if chosen == TEXT:
         say_blind(reports)
     if record:
@@ -119,13 +119,31 @@ def _record(homes: Sequence[Home], reports: Sequence[Report], codes: frozenset[s
             print(f"hermes-doctor: {note}", file=sys.stderr)  # noqa: T201
 
 
-def _target(output: Path | None) -> Path | None:
-    """Return the file of --output, or None to print; raise Trouble if it cannot be written."""
-    if output is None:
+def _writer(
+    output: Path | None, homes: Sequence[Home], *, force: bool
+) -> Callable[[str], None] | None:
+    """Return what writes the file of --output, or None to print.
+
+    Raise Trouble if that file may not be written.
+    """
+    from hermes_doctor.model import Trouble
+
+    if output is None or output == STDOUT:
+        if force:
+            raise Trouble("--force replaces the file of --output. Add --output FILE.")
         return None
     from hermes_doctor.cli import output_file
 
-    return None if output == output_file.STDOUT else output_file.find(output)
+    advice = "Name another file, or replace it with --force."
+    rules = output_file.rules_for(homes, force=force, advice=advice)
+    output_file.find(output, rules)
+    return lambda made: output_file.replace(output, made, rules=rules)
+
+
+def _show(made: str) -> None:
+    from hermes_doctor.cli import output_file
+
+    output_file.show(made)
 
 
 def _homes(home: Path | None, every: bool) -> list[Home]:

@@ -1,83 +1,214 @@
-"""Writes what a command would print to a file, which a monitor may read at any moment."""
+"""Writes what a command would print to a file, which a monitor may read at any moment.
+
+The user names the file, perhaps by mistake: nothing is written inside a Hermes home, and a file
+that this tool did not write is replaced only if it is empty or with --force.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import re
 import stat
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
 
+from hermes_doctor import home as homes
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
+from hermes_doctor.system.files import user_home
+from hermes_doctor.system.named_path import NamedPath, open_folder_of
 
-STDOUT = Path("-")
-"""`--output -` means: print."""
 _NEW_FILE_MODE = 0o666
 WORLD_READABLE = 0o644
 """The mode of a file that another user's service reads; the umask does not change it."""
+_OURS = re.compile(
+    rb"hermes-doctor [0-9]|HERMES [A-Z]+ - |# HELP hermes_doctor_|::(error|warning|notice) |"
+    rb'[\[{]\s*"schema": "hermes-doctor/|<\?xml[^>]*>\s*<testsuites name="hermes-doctor"'
+)
+"""How a file begins that this tool wrote, in any format."""
+_HERMES_ONLY = ("state.db", "gateway_state.json", "gateway.lock", "kanban.db", "backups/doctor")
+"""What only a Hermes home contains."""
 
 
-def find(given: Path) -> Path:
-    """Return the file that is meant; raise Trouble if no file can be written there."""
-    try:
-        # Behind a symbolic link, the file itself is replaced.
-        path = Path(os.path.realpath(given.expanduser()))
-        usable = path.is_file() or not path.exists()
-        unresolved = any(part.is_symlink() for part in (path, *path.parents))
-    except (OSError, RuntimeError, ValueError) as error:  # no such user, or a null character
-        raise Trouble(text("Cannot write to {path}: {why}.", path=given, why=error)) from None
-    if unresolved:
-        raise Trouble(text("Cannot write to {path}: its links form a loop.", path=given))
-    if not usable:
-        raise Trouble(text("{path} is not a file. Name a file to write to.", path=path))
-    if not path.parent.is_dir():
-        raise Trouble(
+class Rules(NamedTuple):
+    """What may be written."""
+
+    homes: tuple[Path, ...] = ()
+    """The homes that the command works on; nothing is written into them or any other."""
+    force: bool = False
+    """Whether to replace a file that this tool did not write."""
+    advice: str = "Name another file, or delete it first."
+    """What to do about such a file."""
+
+
+NO_RULES = Rules()
+
+
+def rules_for(
+    found: Iterable[homes.Home], *, force: bool = False, advice: str = Rules().advice
+) -> Rules:
+    """The rules for a command that works on these homes."""
+    paths = [path for one in found for path in (one.path, homes.root_home(one).path)]
+    return Rules(tuple(dict.fromkeys(paths)), force, advice)
+
+
+def find(given: Path, rules: Rules = NO_RULES) -> Path:
+    """Return the file that is meant; raise Trouble if no file may be written there."""
+    with _opened(given, rules) as place:
+        return place.path
+
+
+@contextmanager
+def _opened(given: Path, rules: Rules) -> Iterator[NamedPath]:
+    """Open the folder of the file that is meant; behind a link, that is the file it leads to."""
+    path = given
+    with contextlib.ExitStack() as stack:
+        try:
+            path = given.expanduser()
+            place = stack.enter_context(open_folder_of(path))
+        except (OSError, RuntimeError, ValueError) as error:
+            raise _why_not(error, given, path) from None
+        found = place.found
+        if found is not None and not stat.S_ISREG(found.st_mode):
+            raise _not_a_file(place.path)
+        if not os.access(".", os.W_OK | os.X_OK, dir_fd=place.fd, effective_ids=True):
+            raise Trouble(
+                text("Cannot write to {path}: you may not write to its folder.", path=place.path)
+            )
+        above = os.fstat(place.fd)
+        if (
+            found is not None
+            and above.st_mode & stat.S_ISVTX
+            and found.st_uid not in (os.geteuid(), above.st_uid)
+        ):
+            raise Trouble(
+                text(
+                    "{path} belongs to another user (uid {uid}). Name another file.",
+                    path=place.path,
+                    uid=found.st_uid,
+                )
+            )
+        if inside := _home_around(place, rules.homes):
+            raise Trouble(
+                text(
+                    "Cannot write to {path}: it is inside the Hermes home {home}. Name a place "
+                    "outside of it.",
+                    path=place.path,
+                    home=inside,
+                )
+            )
+        if found is not None and not rules.force and not _is_ours(place, found):
+            raise Trouble(
+                text(
+                    "{path} exists and was not written by hermes-doctor. {advice}",
+                    path=place.path,
+                    advice=rules.advice,
+                )
+            )
+        yield place
+
+
+def _why_not(error: OSError | RuntimeError | ValueError, given: Path, path: Path) -> Trouble:
+    number = error.errno if isinstance(error, OSError) else None
+    if number == errno.ELOOP:
+        return Trouble(text("Cannot write to {path}: its links form a loop.", path=given))
+    if number == errno.EISDIR:
+        return _not_a_file(path)
+    if number in (errno.ENOENT, errno.ENOTDIR):
+        return Trouble(
             text("Cannot write to {path}: its folder does not exist. Create it first.", path=path)
         )
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise Trouble(text("Cannot write to {path}: you may not write to its folder.", path=path))
-    return path
+    why = os.strerror(number).lower() if number else str(error)
+    return Trouble(text("Cannot write to {path}: {why}.", path=given, why=why))
 
 
-def replace(path: Path, made: str, mode: int | None = None) -> None:
+def _not_a_file(path: Path) -> Trouble:
+    return Trouble(text("{path} is not a file. Name a file to write to.", path=path))
+
+
+def _home_around(place: NamedPath, known: Iterable[Path]) -> Path | None:
+    """The home that a place is in, whatever name it was reached by."""
+    numbers = {}
+    for one in (*known, user_home() / ".hermes", homes.CONTAINER_HOME):
+        with contextlib.suppress(OSError):
+            if homes.looks_like_home(one):
+                st = os.stat(one)
+                numbers[st.st_dev, st.st_ino] = one
+    for depth, fd in enumerate(place.folders):
+        st = os.fstat(fd)
+        if (st.st_dev, st.st_ino) in numbers:
+            return numbers[st.st_dev, st.st_ino]
+        if any(_contains(fd, name) for name in _HERMES_ONLY):
+            return Path(*place.path.parts[: depth + 1])
+    return None
+
+
+def _contains(folder: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
+
+
+def _is_ours(place: NamedPath, found: os.stat_result) -> bool:
+    """Whether a file is empty, or begins as one that this tool wrote."""
+    if not found.st_size:
+        return True
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        fd = os.open(place.name, flags, dir_fd=place.fd)
+    except OSError:
+        return False
+    try:
+        return _OURS.match(os.read(fd, 4096)) is not None
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+
+
+def replace(given: Path, made: str, mode: int | None = None, rules: Rules = NO_RULES) -> None:
     """Replace the file atomically: a reader sees the old content or the new.
 
     An existing file keeps its mode, and its owner and group as far as we may give them. A new file
     gets the `mode`, or what the umask leaves.
     """
-    temporary = None
+    with _opened(given, rules) as place:
+        _replace(place, made, mode)
+
+
+def _replace(place: NamedPath, made: str, mode: int | None) -> None:
+    temporary, fd = None, place.fd
     try:
-        old = _stat(path)
+        old = place.found
         private = old is not None or mode is not None
-        name = str(path.with_name(f".{token_hex(8)}.tmp"))
+        name = f".{token_hex(8)}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        fd = os.open(name, flags, 0o600 if private else _NEW_FILE_MODE)
+        new = os.open(name, flags, 0o600 if private else _NEW_FILE_MODE, dir_fd=fd)
         temporary = name
-        with open(fd, "wb") as file:
+        with open(new, "wb") as file:
             file.write(made.encode(errors="replace"))
             file.flush()
             if old is not None:
-                _keep_owner_and_mode(fd, old)
+                _keep_owner_and_mode(new, old)
             elif mode is not None:
-                os.fchmod(fd, mode)
-            os.fsync(fd)
-        os.replace(temporary, path)
+                os.fchmod(new, mode)
+            os.fsync(new)
+        os.replace(temporary, place.name, src_dir_fd=fd, dst_dir_fd=fd)
     except OSError as error:
-        _remove(temporary)
+        _remove(temporary, fd)
         why = os.strerror(error.errno) if error.errno else str(error)
-        raise Trouble(text("Could not write {path}: {why}.", path=path, why=why)) from None
+        raise Trouble(text("Could not write {path}: {why}.", path=place.path, why=why)) from None
     except BaseException:  # Ctrl-C
-        _remove(temporary)
+        _remove(temporary, fd)
         raise
-
-
-def _stat(path: Path) -> os.stat_result | None:
-    try:
-        return os.stat(path)
-    except FileNotFoundError:
-        return None
 
 
 def _keep_owner_and_mode(fd: int, old: os.stat_result) -> None:
@@ -90,10 +221,10 @@ def _keep_owner_and_mode(fd: int, old: os.stat_result) -> None:
     os.fchmod(fd, stat.S_IMODE(old.st_mode))
 
 
-def _remove(temporary: str | None) -> None:
+def _remove(temporary: str | None, folder: int) -> None:
     if temporary is not None:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)
+            os.unlink(temporary, dir_fd=folder)
 
 
 def show(made: str) -> None:

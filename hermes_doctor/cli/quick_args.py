@@ -37,7 +37,7 @@ SHORT = {"-v": "verbose"}
 CHECK = OptionTable(
     ("check",),
     "check_run",
-    frozenset({"all_homes", "json", "deep", "network", "verbose", "record"}),
+    frozenset({"all_homes", "json", "deep", "network", "verbose", "record", "force"}),
     {"home": Path, "fail_on": str, "format": str, "output": Path},
     {"only": str, "skip": str, "plugins": Path},
 )

@@ -95,8 +95,11 @@ def _publisher(watch: Watch, given: Path) -> Callable[[Report | None], None]:
     from hermes_doctor.render import prometheus
     from hermes_doctor.supervisors.job_names import SERVICE_VARIABLE
 
+    rules = output_file.rules_for([watch.home])
     if not os.environ.get(SERVICE_VARIABLE):
-        output_file.find(given)  # a service goes on without it, as if the folder were lost later
+        output_file.find(
+            given, rules
+        )  # a service goes on without it, as if the folder were lost later
 
     def publish(report: Report | None) -> None:
         exhausted = watch.healer is not None and watch.healer.is_exhausted()
@@ -106,7 +109,7 @@ def _publisher(watch: Watch, given: Path) -> Callable[[Report | None], None]:
             if report is None
             else prometheus.of_reports([report], repairs)
         )
-        output_file.replace(output_file.find(given), made, output_file.WORLD_READABLE)
+        output_file.replace(given, made, output_file.WORLD_READABLE, rules)
 
     return publish
 

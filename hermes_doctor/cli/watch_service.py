@@ -11,6 +11,7 @@ from hermes_doctor.cli import watch as own
 from hermes_doctor.cli.options import HomeOption, PluginsOption, VaultOption
 
 if TYPE_CHECKING:
+    from hermes_doctor.home import Home
     from hermes_doctor.schedule.jobs import Job, JobManager
 
 app = own.app
@@ -93,7 +94,7 @@ def install(
     wanted = wanted._replace(declined=tuple(word for word, typed in declined if typed is False))
     watch_options.warn_of_open_files(wanted)
     if wanted.metrics is not None:
-        wanted = wanted._replace(metrics=_metrics_file(wanted.metrics, system=system))
+        wanted = wanted._replace(metrics=_metrics_file(wanted.metrics, where, system=system))
     found = shared_options.load_plugins(plugins)
     try:
         manager, job = install.prepare(
@@ -173,13 +174,13 @@ def remove(home: HomeOption = None, system: SystemOption = False, cron: CronOpti
     return 0
 
 
-def _metrics_file(given: Path, *, system: bool) -> Path:
+def _metrics_file(given: Path, home: Home, *, system: bool) -> Path:
     """The file for Prometheus; raise Trouble if the service could not write it."""
     from hermes_doctor.cli import output_file
     from hermes_doctor.message import text
     from hermes_doctor.model import Trouble
 
-    path = output_file.find(given)
+    path = output_file.find(given, output_file.rules_for([home]))
     if system and any(path.is_relative_to(place) for place in ("/tmp", "/var/tmp")):
         raise Trouble(
             text(

@@ -27,7 +27,7 @@ def owner_of(home: Home) -> Account:
     """The user who owns a home.
 
     Root runs programs as that user, so nobody else may control its content: no other user may own
-    a folder or symlink on the path, and a home of root must not be writable by others.
+    a folder or symlink on the path, and neither the home nor a folder above may be shared.
     """
     from hermes_doctor.system import privileges
 
@@ -47,12 +47,12 @@ def owner_of(home: Home) -> Account:
                         folder=other.folder,
                     )
                 )
-            if st.st_uid == 0 and privileges.others_may_write(st, home.path):
+            if shared := privileges.shared_folder(home.path):
                 raise CannotFix(
                     text(
-                        "Other users can write to {home}, so root does not trust it. Run `chmod "
-                        "go-w {home}` first.",
-                        home=home.path,
+                        "Other users can write to {folder}, so root does not trust it. Run `chmod "
+                        "go-w {folder}` first.",
+                        folder=shared,
                     )
                 )
     except OSError as error:

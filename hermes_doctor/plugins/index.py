@@ -4,7 +4,9 @@
 whose subject is absent and a fix that nobody plans are never imported.
 
 The index is not trusted blindly. A file that is new or whose size differs is imported at once, as
-if there were no index. What a file declares when it is imported must be what the index says.
+if there were no index, and so is one of which it says that it declares nothing. What a file
+declares when it is imported must be what the index says. How many checks and fixes there must be
+is known apart from it (`built_in`), so none can disappear unnoticed.
 Folders of operators and of other packages have no index.
 """
 
@@ -36,7 +38,7 @@ def read(folder: Path, package: str, kind: type[Check] | type[Fix]) -> dict[str,
         return {
             name: [_made(kind, fields, f"{package}.{name[:-3]}") for fields in one["declares"]]
             for name, one in listed.items()
-            if sizes.get(name) == one["size"]
+            if sizes.get(name) == one["size"] and one["declares"]
         }
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return {}

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.plugins import index
+from hermes_doctor.message import text
+from hermes_doctor.plugins import built_in, index
 from hermes_doctor.plugins.declare import Check, Fix
 from hermes_doctor.plugins.effects import read_effects
 from hermes_doctor.plugins.entry_points import installed_folders
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", Check, Fix)
 SIGNATURES = "signatures"
 _FOLDERS: dict[type[Check] | type[Fix], str] = {Check: "checks", Fix: "fixes"}
+_NUMBERS = {"checks": built_in.CHECKS, "fixes": built_in.FIXES}
 
 
 class Loaded(Generic[T]):
@@ -218,4 +220,15 @@ def _load(kind: type[T], roots: Sequence[tuple[str, Path]]) -> Loaded[T]:
                     else:
                         seen[thing.id] = path
                         found.items.append(thing)
+        if ours and not found.broken and (gone := _NUMBERS[name] - len(found.items)) > 0:
+            found.broken.append(Broken(folder, _why_missing(gone, name)))
     return found
+
+
+def _why_missing(gone: int, name: str) -> str:
+    return text(
+        "{gone} of the {number} built-in {name} are missing; reinstall hermes-gateway-doctor",
+        gone=gone,
+        number=_NUMBERS[name],
+        name=name,
+    )

@@ -153,14 +153,8 @@ def _write(path: Path, mutes: Sequence[Mute]) -> None:
     import json
 
     data = {"schema": SCHEMA, "mutes": [document(one) for one in mutes]}
-    new = path.with_name(f"{places.MUTES}.new")
-    disk.remove(new)  # left by a process that was killed
-    with disk.new_file(new) as fd:
-        disk.write(fd, json.dumps(data, indent=2).encode() + b"\n")
-    if path.parent == places.SYSTEM:
-        disk.set_mode(new, FILE_MODE)
-    disk.rename(new, path)
-    disk.sync_folder(path.parent)
+    mode = FILE_MODE if path.parent == places.SYSTEM else disk.FILE_MODE
+    disk.save(path, json.dumps(data, indent=2).encode() + b"\n", mode)
 
 
 def document(mute: Mute) -> dict[str, Any]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,23 +49,51 @@ def removable_files(home: Home, logs: list[LogFile]) -> list[RemovableFile]:
     return sorted(found, key=lambda one: one.freed, reverse=True)
 
 
-def backups_size(vault: Path) -> tuple[int, int]:
-    """Return how many backups a vault has, and the bytes that are only in one of them."""
-    total = 0
+class BackupsSize(NamedTuple):
+    """What the backups in a vault take."""
+
+    backups: int
+    size: int
+    """The bytes that are only in one of them."""
+    more: bool
+    """Whether there are more files than were measured."""
+
+
+def backups_size(vault: Path) -> BackupsSize:
+    """Measure the backups in a vault; at most `MOST` of its files and folders."""
+    total, left = 0, MOST
     ids = [name for name in list_folder(vault) if name[:8].isdigit()]
     for id in ids:
-        for folder, _, names in os.walk(vault / id):
-            for name in names[:MOST]:
-                try:
-                    st = os.lstat(os.path.join(folder, name))
-                except OSError:
-                    continue
-                total += st.st_size if st.st_nlink == 1 else 0
-    return len(ids), total
+        for entry in _below(vault / id, left):
+            left -= 1
+            with contextlib.suppress(OSError):
+                st = entry.stat(follow_symlinks=False)
+                total += st.st_size if stat.S_ISREG(st.st_mode) and st.st_nlink == 1 else 0
+    return BackupsSize(len(ids), total, more=left <= 0)
+
+
+def _below(top: Path, most: int) -> Iterator[os.DirEntry[str]]:
+    """Yield at most this many files and folders below a folder; symlinks are not followed."""
+    waiting = [os.fspath(top)]
+    while waiting and most > 0:
+        folder = waiting.pop()
+        try:
+            if not stat.S_ISDIR(os.lstat(folder).st_mode):
+                continue
+            with os.scandir(folder) as entries:
+                for entry in itertools.islice(entries, most):
+                    most -= 1
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    yield entry
+        except OSError:  # closed to us, or removed meanwhile
+            continue
 
 
 def _old_dumps(home: Home) -> Iterator[RemovableFile]:
     folder = home / "sessions"
+    if snapshot(folder).kind != "directory":  # a link may lead anywhere
+        return
     names = [name for name in list_folder(folder, 100_000) if name.startswith(DUMP)]
     taken = [(folder / name, snapshot(folder / name)) for name in names[:MOST]]
     taken.sort(key=lambda one: one[1].mtime_ns)
@@ -74,10 +105,7 @@ def _old_dumps(home: Home) -> Iterator[RemovableFile]:
 def _old_caches(home: Home) -> Iterator[RemovableFile]:
     limit = (time.time() - _DAY) * 1e9
     for name in CACHES:
-        if snapshot(home / name).kind != "directory":  # a link may lead anywhere
-            continue
-        for folder, _, names in os.walk(home / name):
-            for file in names[:MOST]:
-                seen = snapshot(Path(folder, file))
-                if seen.kind == "file" and seen.mtime_ns < limit:
-                    yield RemovableFile(Path(folder, file), seen.size)
+        for entry in _below(home / name, MOST):
+            seen = snapshot(entry.path)
+            if seen.kind == "file" and seen.mtime_ns < limit:
+                yield RemovableFile(Path(entry.path), seen.size)

@@ -223,7 +223,7 @@ class Journals:
         disk.make_folder(folder)
         document = {"schema": SCHEMA, **asdict(journal)}
         data = json.dumps(document, indent=1, ensure_ascii=True).encode("ascii") + b"\n"
-        disk.save(folder / RUN_FILE, data)
+        disk.save(folder / RUN_FILE, data, alone=True)
 
     def load(self, id: str) -> Journal:
         """Load the journal of a run; Trouble if it is missing or damaged."""

@@ -39,12 +39,12 @@ class Preflight(NamedTuple):
         """Raise Trouble or Refused if the run, or one of its items, cannot be done."""
         st = os.stat(self.home.path)
         uid = st.st_uid
-        if os.geteuid() == uid == 0 and privileges.others_may_write(st, self.home.path):
+        if os.geteuid() == 0 and (shared := privileges.shared_folder(self.home.path)):
             raise Trouble(
                 text(
-                    "Other users may write to {home}, so root must not work in it. "
-                    "Nothing was changed. To solve it: chmod go-w {home}",
-                    home=self.home.path,
+                    "Other users may write to {folder}, so root must not work in it. "
+                    "Nothing was changed. To solve it: chmod go-w {folder}",
+                    folder=shared,
                 )
             )
         if os.geteuid() not in (0, uid):

@@ -124,8 +124,7 @@ class DailyTimer(systemd.Systemd):
             return False
         for file, content in wanted.items():
             disk.make_folder(file.parent)
-            disk.save(file, content.encode())
-            disk.set_mode(file, 0o644)
+            disk.save(file, content.encode(), 0o644)
         self.manager.run_checked("daemon-reload")
         self.manager.run_checked("enable", self._name(job))
         self.manager.run_checked("restart", self._name(job))

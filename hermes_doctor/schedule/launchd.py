@@ -64,8 +64,7 @@ class Launchd:
         disk.make_folder(job.folder)
         if not same:
             disk.make_folder(file.parent)
-            disk.save(file, text)
-            disk.set_mode(file, 0o644)
+            disk.save(file, text, 0o644)
         if run_command(["launchctl", "print", f"{self.domain}/{job.name}"]).code == 0:
             run_checked(["launchctl", "bootout", f"{self.domain}/{job.name}"])
         run_checked(["launchctl", "bootstrap", self.domain, str(file)])

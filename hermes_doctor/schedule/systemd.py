@@ -132,8 +132,7 @@ class Systemd:
             return False
         if not same:
             disk.make_folder(file.parent)
-            disk.save(file, text)
-            disk.set_mode(file, 0o644)
+            disk.save(file, text, 0o644)
         self.manager.run_checked("daemon-reload")
         self.manager.run_checked("enable", name)
         self.manager.run_checked("restart", name)

@@ -53,8 +53,26 @@ def in_use(path: Path) -> bool:
     return process_using(path) is not None
 
 
+def is_being_written(path: Path) -> bool:
+    """Whether a process may be writing to a database that uses no write-ahead log.
+
+    Before it writes to the file, it must hold the pending lock and then all shared ones. A process
+    that only reads, or that has begun a transaction and written nothing yet, does not hold them.
+    """
+    shared, length = _FIRST + 2, _LENGTH - 2
+    return any(
+        _holder(path, fcntl.F_RDLCK, first, count) is not None
+        for first, count in ((_FIRST, 1), (shared, length))
+    )
+
+
 def process_using(path: Path) -> int | None:
     """A process that has the database open, by its locks; 0 if its pid is not visible to us."""
+    return _holder(path, fcntl.F_WRLCK, _FIRST, _LENGTH)
+
+
+def _holder(path: Path, wanted: int, first: int, length: int) -> int | None:
+    """A process that keeps us from such a lock on these bytes; the lock is not taken."""
     command = getattr(fcntl, "F_OFD_GETLK", None)
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -63,7 +81,7 @@ def process_using(path: Path) -> int | None:
     try:
         if command is None:
             return None
-        asked = struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, _FIRST, _LENGTH, 0)
+        asked = struct.pack("hhqqi", wanted, os.SEEK_SET, first, length, 0)
         kind, *_, pid = struct.unpack("hhqqi", fcntl.fcntl(fd, command, asked))
         return None if kind == fcntl.F_UNLCK else int(pid)
     except OSError:  # a drive without locks

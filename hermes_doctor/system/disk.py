@@ -12,6 +12,7 @@ import contextlib
 import errno
 import itertools
 import os
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -250,24 +251,69 @@ def append(path: Path, data: bytes) -> None:
         os.close(fd)
 
 
-def save(path: Path, data: bytes) -> None:
-    """Write a small private file of this tool, replacing it atomically."""
-    save_all(path, [data])
+def save(path: Path, data: bytes, mode: int = FILE_MODE, *, alone: bool = False) -> None:
+    """Write a small file, replacing it atomically; it is private unless another mode is given.
+
+    `alone` says that a lock keeps other commands from writing it.
+    """
+    save_all(path, [data], mode, alone=alone)
 
 
-def save_all(path: Path, data: Iterable[bytes]) -> None:
+def save_all(
+    path: Path, data: Iterable[bytes], mode: int = FILE_MODE, *, alone: bool = False
+) -> None:
     """Do the same as `save` with data that comes in chunks."""
-    temp = path.with_name(path.name + ".new")
-    remove(temp)
+    remove_temporary(path, 0.0 if alone else LONGEST_SAVE)
+    temp = temporary(path)
     with new_file(temp) as fd:
         for chunk in data:
             write(fd, chunk)
     try:
+        if mode != FILE_MODE:
+            set_mode(temp, mode)
         rename(temp, path)
     except OSError:
         remove(temp)
         raise
     sync_folder(path.parent)
+
+
+LONGEST_SAVE = 3600.0
+"""Seconds after which a temporary file is certainly one that a killed command left."""
+_MOST_NAMES = 10_000
+
+
+def temporary(path: Path) -> Path:
+    """Return a new hidden name beside a path, for what will replace it; it is nobody's file."""
+    return path.with_name(
+        f"{_temporary_stem(path)}{os.urandom(_RANDOM // 2).hex()}{_TEMPORARY_END}"
+    )
+
+
+def remove_temporary(path: Path, older: float = 0.0) -> None:
+    """Remove what killed commands left beside a path under such names.
+
+    Another command may be writing one at this moment; `older` are the seconds that spare it.
+    """
+    stem, limit = _temporary_stem(path), time.time() - older
+    with contextlib.suppress(OSError), as_owner_of(path) as here, os.scandir(here.parent) as found:
+        names = [one.name for one in itertools.islice(found, _MOST_NAMES)]
+        for name in names:
+            random = name.removeprefix(stem).removesuffix(_TEMPORARY_END)
+            ours = len(random) == _RANDOM and not random.strip("0123456789abcdef")
+            if ours and name == f"{stem}{random}{_TEMPORARY_END}":
+                left = here.with_name(name)
+                if os.lstat(left).st_mtime <= limit:
+                    os.unlink(left)
+
+
+_TEMPORARY_END = ".new"
+_RANDOM = 16
+"""The number of random characters in the name."""
+
+
+def _temporary_stem(path: Path) -> str:
+    return f".{os.fsdecode(os.fsencode(path.name)[:180])}.hermes-doctor-"
 
 
 def copy(

@@ -135,9 +135,7 @@ def install(home: Home, *, dry_run: bool = False) -> list[Path]:
             changed.append(place / FOLDER)
             if not dry_run:
                 disk.make_folder(path.parent)
-                disk.save(path, data)
-                if path.name == launcher.NAME:
-                    disk.set_mode(path, 0o755)
+                disk.save(path, data, 0o755 if path.name == launcher.NAME else disk.FILE_MODE)
     return [*dict.fromkeys(changed)]
 
 

@@ -151,8 +151,7 @@ def install(*, dry_run: bool = False) -> bool:
     there = _data(path)
     made = count_created_folders(there) if there is not None else count_missing_folders(path.parent)
     disk.make_folder(path.parent)
-    disk.save(path, script(made).encode())
-    disk.set_mode(path, 0o755)
+    disk.save(path, script(made).encode(), 0o755)
     return True
 
 

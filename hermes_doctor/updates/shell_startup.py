@@ -256,5 +256,4 @@ def _write(path: Path, text: str) -> None:
     real = path.resolve() if path.is_symlink() else path
     mode = snapshot(real).mode if real.exists() else 0o644
     disk.make_folder(real.parent)
-    disk.save(real, text.encode("utf-8", "surrogateescape"))
-    disk.set_mode(real, mode)
+    disk.save(real, text.encode("utf-8", "surrogateescape"), mode)

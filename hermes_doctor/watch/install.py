@@ -74,17 +74,26 @@ def install(manager: JobManager, job: Job, chosen: assembly.WatchOptions) -> boo
         (store.heartbeat_fail, chosen.heartbeat_fail, heartbeat.FAIL_OPTION),
     )
     before = {path: _kept(store, path) for path in store.secrets if os.path.lexists(path)}
-    changed = [
-        _keep(store, path, secret_options.option_value(given, option) if given else "")
-        for path, given, option in secrets
-    ]
+    folders = [*_missing(store.folder), *_missing(places.SYSTEM)]
     try:
+        changed = [
+            _keep(store, path, secret_options.option_value(given, option) if given else "")
+            for path, given, option in secrets
+        ]
         return _install(manager, job, renewed=any(changed))
     except BaseException:
         for path in store.secrets:
             if path not in before or before[path]:  # one that could not be read is left alone
                 _keep(store, path, before.get(path, ""))
+        for folder in folders:
+            with contextlib.suppress(OSError):  # something else is in it by now
+                disk.remove_folder(folder)
         raise
+
+
+def _missing(folder: Path) -> list[Path]:
+    """A folder and those above it that do not exist, the deepest first."""
+    return [one for one in (folder, *folder.parents) if not os.path.lexists(one)]
 
 
 def _install(manager: JobManager, job: Job, *, renewed: bool) -> bool:
@@ -192,9 +201,9 @@ def _keep(store: WatchStateFiles, path: Path, secret: str) -> bool:
     """Store a secret in a private file, or delete the file if empty; return whether it changed."""
     if _kept(store, path) == secret and (secret or not os.path.lexists(path)):
         return False
-    disk.make_folder(store.folder)
     disk.remove(path)
     if secret:
+        disk.make_folder(store.folder)
         disk.save(path, secret.encode())
     return True
 

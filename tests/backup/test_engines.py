@@ -74,6 +74,45 @@ def test_restic(home: Path, tmp_path: Path) -> None:
     assert PASSWORD not in sent.out + sent.err + back.out
 
 
+def locks(repository: Path, env: dict[str, str]) -> int:
+    """How many locks a repository has."""
+    words = ["restic", "-r", str(repository), "list", "locks", "--no-lock"]
+    found = subprocess.run(words, env={**os.environ, **env}, capture_output=True, check=True)
+    return len(found.stdout.split())
+
+
+@restic
+@pytest.mark.parametrize("dead", [True, False])
+def test_a_lock_that_restic_left(home: Path, tmp_path: Path, dead: bool) -> None:
+    """One of a killed restic is removed, and a line says so; one that is at work is left alone."""
+    env = {"RESTIC_PASSWORD": PASSWORD, "RESTIC_CACHE_DIR": str(tmp_path / "cache")}
+    repository = tmp_path / "repository"
+    words = ("backup", "push", "--restic", repository, "--home", home)
+    assert support.doctor(*words, "--init", env=env).code == 0
+    slow = ["restic", "-r", str(repository), "backup", "--stdin", "-q"]
+    process = subprocess.Popen(slow, env={**os.environ, **env}, stdin=subprocess.PIPE)
+    until(lambda: locks(repository, env), "a lock")
+    if dead:
+        process.kill()
+        process.wait()
+
+    done = support.doctor(*words, env=env)
+
+    try:
+        if dead:
+            assert done.code == 0, done.err
+            assert "Removed 1 lock of restic, left by processes that no longer run." in done.err
+            assert locks(repository, env) == 0
+            assert support.doctor(*words, env=env).err == ""
+        else:
+            assert done.code == 2
+            assert "already locked" in done.err
+            assert locks(repository, env) == 1
+    finally:
+        process.kill()
+        process.communicate()
+
+
 @restic
 def test_restic_without_a_password(home: Path, tmp_path: Path) -> None:
     """One line says what it needs; nothing hangs at a question that nobody sees."""

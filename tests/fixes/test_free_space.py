@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix
+from hermes_doctor.probes import removable_files
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.steps.free_space import FreeSpace
 from hermes_doctor.system import disk, space
@@ -88,6 +90,45 @@ def test_what_may_go(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [path.name for path in (home / "image_cache").iterdir()] == ["new.png"]
     dumps = sorted(path.name for path in (home / "sessions").iterdir())
     assert (len(dumps), dumps[0]) == (20, "request_dump_02.json")
+
+
+def test_dumps_behind_a_link_stay(home: Path, tmp_path: Path) -> None:
+    """The folder may be another home's, or anybody's."""
+    elsewhere = tmp_path / "elsewhere"
+    for n in range(22):
+        path = support.put(elsewhere / f"request_dump_{n:02}.json", "{}")
+        os.utime(path, (YESTERDAY + n, YESTERDAY + n))
+    shutil.rmtree(home / "sessions", ignore_errors=True)
+    (home / "sessions").symlink_to(elsewhere)
+
+    assert Probes(Home(home)).removable_files() == []
+
+
+def test_a_vault_of_very_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only so many are measured, whatever folders they are in, and the result says so."""
+    for backup in range(3):
+        for folder in range(4):
+            for n in range(5):
+                name = f"2026111{backup}-010203-abc/files/{folder}/{n}"
+                support.put(tmp_path / name, "0123456789")
+
+    assert removable_files.backups_size(tmp_path) == (3, 600, False)
+
+    monkeypatch.setattr(removable_files, "MOST", 30)
+    found = removable_files.backups_size(tmp_path)
+
+    assert found.more
+    assert (found.backups, found.size <= 300) == (3, True)
+
+
+def test_a_cache_of_very_many_folders(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as there is time for."""
+    for n in range(100):
+        path = support.put(home / "cache" / str(n % 5) / f"file{n}", "0123456789")
+        os.utime(path, (YESTERDAY, YESTERDAY))
+    monkeypatch.setattr(removable_files, "MOST", 30)
+
+    assert 0 < len(Probes(Home(home)).removable_files()) < 30
 
 
 def test_a_file_that_cannot_be_deleted(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.plugins import index, load, needs
+from hermes_doctor.plugins import built_in, index, load, needs
 from hermes_doctor.plugins.declare import Check, Fix
 from hermes_doctor.plugins.mount import mount
 from tools import index_plugins
@@ -22,6 +22,12 @@ def test_it_is_up_to_date(name: str) -> None:
     """`make index` would change nothing."""
     written = (load.builtin(name) / index.INDEX).read_text(encoding="utf-8")
     assert written == index_plugins.made(name), "run `make index`"
+
+
+def test_the_numbers_are_up_to_date() -> None:
+    """`make index` would not change them, either."""
+    written = Path(built_in.__file__).read_text(encoding="utf-8")
+    assert written == index_plugins.numbers(), "run `make index`"
 
 
 @pytest.fixture
@@ -76,6 +82,36 @@ def test_a_damaged_index_is_ignored(folder: Path, content: bytes) -> None:
     """The files are then loaded as if there were none."""
     (folder / index.INDEX).write_bytes(content)
     assert read(folder) == {}
+
+
+def test_an_entry_that_declares_nothing_hides_no_check(folder: Path) -> None:
+    """Its file is loaded as if it were not in the index."""
+    listed = json.loads((folder / index.INDEX).read_text())
+    listed["disk_space.py"]["declares"] = []
+    (folder / index.INDEX).write_text(json.dumps(listed))
+    assert read(folder) == {}
+
+
+@pytest.mark.parametrize("lost", ["file", "entry"])
+def test_a_built_in_check_that_is_gone_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    """With its file, or because the index names one check of a file that has two."""
+    for name in ("checks", "fixes"):
+        shutil.copytree(load.builtin(name), tmp_path / name)
+    folder = tmp_path / "checks"
+    if lost == "file":
+        (folder / "disk_space.py").unlink()
+    else:
+        listed = json.loads((folder / index.INDEX).read_text())
+        next(one for one in listed.values() if len(one["declares"]) > 1)["declares"].pop()
+        (folder / index.INDEX).write_text(json.dumps(listed))
+    monkeypatch.setattr(load, "builtin", lambda name: tmp_path / name)
+
+    [broken] = load.load().broken
+
+    assert broken.path == folder
+    assert broken.why.startswith(f"1 of the {built_in.CHECKS} built-in checks are missing")
 
 
 def test_without_an_index_there_is_nothing(tmp_path: Path) -> None:

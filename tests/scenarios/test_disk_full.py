@@ -126,7 +126,7 @@ def test_a_roll_back_that_cannot_be_recorded(command: str, server: Server, home:
     template = crash_server.clone(home, home.with_name("template"))
     calls = server(*words, "--home", home).calls
     first = next(n for n, call in enumerate(calls) if call.name == "exchange")
-    last = max(n for n, call in enumerate(calls) if call.path.endswith("run.json.new"))
+    last = max(n for n, call in enumerate(calls) if "/.run.json.hermes-doctor-" in call.path)
     moments = [n for n in range(first, last) if calls[n].effect]
     for n in budget.sample([moments[0], *moments[2::4]], 4):
         shutil.rmtree(home)

@@ -242,6 +242,59 @@ def test_a_folder_on_the_way_that_others_may_write_to(place: Path, mode: int, gr
             assert "other users may write" in line.lower()
 
 
+@pytest.mark.needs("setfacl")
+@pytest.mark.parametrize("owner", [0, STRANGER], ids=["root's", "another user's"])
+@pytest.mark.parametrize("shared", ["home", "way"])
+def test_an_access_list_that_lets_others_write(place: Path, owner: int, shared: str) -> None:
+    """Its mode and owner say that it is one user's alone; a third user may replace what is in it.
+
+    Root changes nothing there before the list is gone.
+    """
+    way = place / "way"
+    home = crash_server.sick(way / "home")
+    crash_server.chown(way, owner)
+    folder = {"home": home, "way": way}[shared]
+    os.chmod(folder, 0o700 if owner == 0 else 0o755)
+    if subprocess.run(["setfacl", "-m", "u:34567:rwx", folder], capture_output=True).returncode:
+        pytest.skip("the disk has no access lists")
+    before = crash_server.state(home, vault=True)
+
+    refused = support.doctor(*COMMANDS["fix"], "--home", home)
+
+    assert refused.code == 2, refused.out
+    assert f"Other users may write to {folder}" in refused.err
+    assert crash_server.state(home, vault=True) == before
+
+    os.chmod(folder, 0o755)  # what the line says takes the right away
+    assert support.doctor(*COMMANDS["fix"], "--home", home).code == 0
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(("mode", "group"), [(0o777, STRANGER), (0o775, TEAM)])
+def test_a_home_that_its_owner_shares(place: Path, mode: int, group: int) -> None:
+    """Whoever may write to it could lead root to all files of its owner."""
+    home = crash_server.sick(place / "home")
+    crash_server.chown(home)
+    os.chown(home, STRANGER, group)
+    home.chmod(mode)
+    before = crash_server.state(home, vault=True)
+
+    refused = support.doctor(*COMMANDS["fix"], "--home", home)
+
+    assert refused.code == 2, refused.out
+    assert f"Other users may write to {home}" in refused.err
+    assert crash_server.state(home, vault=True) == before
+
+
+def test_a_home_of_the_group_of_its_owner_alone(place: Path) -> None:
+    """Where each user has a group of his own, files are often writable by it."""
+    home = crash_server.sick(place / "home")
+    crash_server.chown(home)
+    home.chmod(0o770)
+
+    assert support.doctor(*COMMANDS["fix"], "--home", home).code == 0
+
+
 def test_a_sticky_folder_on_the_way(place: Path) -> None:
     """One like /tmp, in which nobody can move what is another's, is no hindrance."""
     way = place / "way"

@@ -44,6 +44,20 @@ def test_installing_and_removing_gives_back_every_byte(user: Path, text: bytes) 
         assert one.stat().st_mode & 0o777 == 0o640
 
 
+def test_files_of_the_user_beside_it_stay(user: Path) -> None:
+    """Some people prepare the next version of a file as NAME.new; nothing of ours is left."""
+    names = {".bashrc", ".profile", ".bashrc.new", ".profile.new", ".bashrc.tmp", ".bashrc.part"}
+    for name in names:
+        (user / name).write_text(f"# the user's own {name}\n")
+
+    shell_startup.install()
+    shell_startup.remove()
+
+    assert {one.name for one in user.iterdir()} == names
+    for name in names:
+        assert (user / name).read_text() == f"# the user's own {name}\n"
+
+
 def test_a_file_that_was_made_for_it_goes_with_it(user: Path) -> None:
     """Nothing is left of it."""
     assert [one.name for one in shell_startup.install()] == [".profile", ".bashrc"]

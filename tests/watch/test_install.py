@@ -19,9 +19,11 @@ from hermes_doctor.gateway.systemd import SystemdManager
 from hermes_doctor.history import place
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, Trouble
+from hermes_doctor.preferences import places
 from hermes_doctor.schedule import choose, crontab, launchd, systemd
 from hermes_doctor.schedule.jobs import Job
-from hermes_doctor.watch import install
+from hermes_doctor.supervisors import job_names
+from hermes_doctor.watch import assembly, install
 from hermes_doctor.watch.store import WatchStateFiles
 from tests.helpers import fake_managers, support
 from tests.helpers.fake_crontab import CRONTAB
@@ -326,6 +328,42 @@ def test_an_installation_that_fails_leaves_no_secret(tmp_path: Path) -> None:
         assert secret.read_text() == "https://beat/1"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root installs a service of the system")
+@pytest.mark.parametrize("secret", [True, False])
+def test_a_failed_installation_leaves_no_folder(
+    secret: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither for its state nor for the mutes; what was there before stays."""
+    state, etc = tmp_path / "var" / "lib", tmp_path / "etc" / "hermes-doctor"
+    state.mkdir(parents=True)
+    monkeypatch.setattr(job_names, "SYSTEM_STATE", state)
+    monkeypatch.setattr(install, "SYSTEM_STATE", state)
+    monkeypatch.setattr(places, "SYSTEM", etc)
+
+    class Broken:
+        schedules = False
+
+        def install(self, job: Job) -> bool:
+            assert etc.is_dir() and job.folder.is_dir() == secret
+            raise CannotFix("systemd refused it")
+
+    chosen = assembly.WatchOptions(
+        *("30s", False, assembly.NotifyOptions("error", None, None, None), None, None),
+        heartbeat="https://beat/1" if secret else None,
+    )
+    with lasting_home() as home:
+        mine = Job(Home(home), (), False, 30.0, install._folder(Home(home), system=True))
+        for kept in ([], [state / "other"]):
+            for folder in kept:
+                folder.mkdir()
+            before = sorted(tmp_path.rglob("*"))
+
+            with pytest.raises(CannotFix, match="systemd refused it"):
+                install.install(Broken(), mine, chosen)  # type: ignore[arg-type]
+
+            assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_a_secret_that_others_can_read(home: Path, tmp_path: Path) -> None:
     """One line says which file, and how to close it."""
     file = support.put(tmp_path / "beat", "http://127.0.0.1:1/", 0o644)
@@ -344,8 +382,10 @@ def test_a_secret_that_others_can_read(home: Path, tmp_path: Path) -> None:
 def test_metrics_where_only_the_service_would_see_them(place: str) -> None:
     """A system service has its own /tmp."""
     with pytest.raises(Trouble, match="has its own"):
-        watch_service._metrics_file(Path(place), system=True)
-    assert watch_service._metrics_file(Path(place), system=False) == Path(place)
+        watch_service._metrics_file(Path(place), Home(Path("/none")), system=True)
+    assert watch_service._metrics_file(Path(place), Home(Path("/none")), system=False) == Path(
+        place
+    )
 
 
 def test_the_service_may_write_its_metrics(home: Path) -> None:
