@@ -27,7 +27,8 @@ _PLACEHOLDER = pattern(r"\*{3}|•{3}|…|\.{3}|\$\{|^\$[A-Za-z_]|^<.*>$|(?i:^yo
 """In a value: it refers to a secret, or has the place of one."""
 _PLACE = pattern(r"(?:~|\.{0,2})/|[A-Za-z]:\\")
 _BREAK = pattern(r"[ \t]*(?:[\r\n\ufffd]|\\[rn])+[ \t]*")
-_CUT = pattern(r"…|\.\.\.|$")
+_CUT = pattern(r"…|\.\.\.|\0|\Z")
+"""Where a text was cut off; a NUL separates texts that are searched together."""
 _BASE64 = frozenset("abcdefghijklmnopqrstuvwxyz0123456789+/=_-")
 
 
@@ -54,6 +55,8 @@ class _Form(NamedTuple):
     """In base64: the characters around it belong to it."""
     word: bool
     """It must be a word of its own."""
+    least: int
+    """How many characters of it tell the secret."""
 
 
 def describe_hidden(value: str, name: str = "", kind: str = "value") -> str:
@@ -113,21 +116,24 @@ class SecretForms:
 
     def _spans(self, text: str) -> Iterator[Span]:
         folded = _fold(text)
-        yield from self._whole(folded)
+        yield from self._found(folded)
         if "\n" in text or "\ufffd" in text or "\\n" in text or "\r" in text or "\\r" in text:
             yield from self._wrapped(folded)
-        yield from self._cut_off(folded)
 
-    def _whole(self, folded: str) -> Iterator[Span]:
+    def _found(self, folded: str) -> Iterator[Span]:
+        """Secrets that are there as a whole, or cut off at an ellipsis or at the end."""
+        ends = "…" in folded or "..." in folded
         for form in self._forms:
-            if len(form.text) > len(folded):
+            if form.least > len(folded):
                 return
-            start = folded.find(form.text)
+            begin = form.text[: form.least]
+            start = folded.find(begin)
             while start >= 0:
-                end = start + len(form.text)
-                if not form.word or _is_word(folded, start, end):
+                if end := _end_of(folded, start, form):
                     yield _extended(folded, start, end, form)
-                start = folded.find(form.text, end)
+                start = folded.find(begin, end or start + 1)
+            if ends and form.least < len(form.text):
+                yield from _ends_of(folded, form)
 
     def _wrapped(self, folded: str) -> Iterator[Span]:
         """Secrets with a line break inside, and the indent of the next line."""
@@ -140,29 +146,34 @@ class SecretForms:
             last = found.end()
         kept.append(folded[last:])
         places.extend(range(last, len(folded)))
-        for span in self._whole("".join(kept)):
+        for span in self._found("".join(kept)):
             yield Span(places[span.start], places[span.end - 1] + 1, span.secret)
 
-    def _cut_off(self, folded: str) -> Iterator[Span]:
-        """The first part of a secret at an ellipsis or at the end, the last part after one."""
-        for found in _CUT.finditer(folded):
-            at, after = found.span()
-            for form in self._forms:
-                size = len(form.text)
-                if size <= _PART:
-                    continue
-                least = max(_PART, size // 2)
-                low = max(0, at - size)
-                start = folded.find(form.text[:least], low, at)
-                if start >= 0 and form.text.startswith(folded[start:at]):
-                    if _tells(form.text[: at - start]):
-                        yield Span(start, at, form.secret)
-                if after == at:
-                    continue
-                end = folded.find(form.text[-least:], after, after + size)
-                if end >= 0 and form.text.endswith(folded[after : end + least]):
-                    if _tells(folded[after : end + least]):
-                        yield Span(after, end + least, form.secret)
+
+def _end_of(text: str, start: int, form: _Form) -> int:
+    """Where the secret ends that may start here; 0 if it is none."""
+    end = start + len(form.text)
+    if text.startswith(form.text, start):
+        return end if not form.word or _is_word(text, start, end) else 0
+    end = start + form.least
+    while end < len(text) and text[end] == form.text[end - start]:
+        end += 1
+    return end if _CUT.match(text, end) and _tells(text[start:end]) else 0
+
+
+def _ends_of(text: str, form: _Form) -> Iterator[Span]:
+    """The last parts of a secret that follow an ellipsis."""
+    rest = form.text[-form.least :]
+    at = text.find(rest)
+    while at >= 0:
+        start, end = at, at + len(rest)
+        while 0 < start and end - start < len(form.text) - 1:
+            if text[start - 1] != form.text[start - 1 - end]:
+                break
+            start -= 1
+        if text[:start].endswith(("…", "...")) and _tells(text[start:end]):
+            yield Span(start, end, form.secret)
+        at = text.find(rest, end)
 
 
 def _joined(spans: Iterable[Span]) -> list[Span]:
@@ -204,23 +215,26 @@ def _tells(part: str) -> bool:
 
 
 def _forms(secret: Secret) -> Iterator[_Form]:
-    plain = {_fold(one) for one in _spellings(secret.value)}
-    for text in plain:
+    for text in {_fold(one) for one in _spellings(secret.value)}:
         if len(text) >= SHORTEST:
-            yield _Form(text, secret, False, len(text) < _WHOLE_WORD)
-    data = secret.value.encode("utf-8", "surrogateescape")
-    yield _Form(data.hex(), secret, False, False)
+            yield _form(text, secret, word=len(text) < _WHOLE_WORD)
+    data = secret.value.encode("utf-8", "surrogatepass")
+    yield _form(data.hex(), secret)
     for text in _in_base64(data):
-        yield _Form(text, secret, True, False)
+        yield _form(text, secret, encoded=True)
+
+
+def _form(text: str, secret: Secret, *, encoded: bool = False, word: bool = False) -> _Form:
+    size = len(text)
+    return _Form(text, secret, encoded, word, size if size <= _PART else max(_PART, size // 2))
 
 
 def _spellings(value: str) -> Iterator[str]:
     """The value as it is, and as programs escape it."""
     yield value
-    if value.isalnum():  # nothing has to be escaped
-        if not value.isascii():
-            yield from _escaped(value)
+    if value.isascii() and value.isalnum():  # nothing has to be escaped
         return
+    yield value.upper()
     yield re.sub(r"\s+", "", value)
     yield from _escaped(value)
 
@@ -230,7 +244,7 @@ def _escaped(value: str) -> Iterator[str]:
     import json
     from urllib.parse import quote, quote_plus
 
-    bytes_ = value.encode("utf-8", "surrogateescape")
+    bytes_ = value.encode("utf-8", "surrogatepass")
     for text in (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]):
         yield text
         yield text.replace("/", "\\/")
@@ -261,6 +275,6 @@ def _in_base64(data: bytes) -> Iterator[str]:
         shown = b2a_base64(bytes(offset) + data, newline=False).decode("ascii")
         end = (offset + len(data)) * 8 // 6
         core = shown[(0, 2, 3)[offset] : end].lower()
-        if len(core) >= _PART:
+        if len(core) > SHORTEST:
             yield core
             yield core.translate({43: "-", 47: "_"})

@@ -11,6 +11,7 @@ from secrets import token_hex
 
 from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
+from hermes_doctor.outgoing import clean_lines
 
 STDOUT = Path("-")
 """`--output -` means: print."""
@@ -56,7 +57,7 @@ def replace(path: Path, made: str, mode: int | None = None) -> None:
         fd = os.open(name, flags, 0o600 if private else _NEW_FILE_MODE)
         temporary = name
         with open(fd, "wb") as file:
-            file.write(made.encode(errors="replace"))
+            file.write(clean_lines(made).encode(errors="replace"))
             file.flush()
             if old is not None:
                 _keep_owner_and_mode(fd, old)
@@ -99,5 +100,5 @@ def _remove(temporary: str | None) -> None:
 def show(made: str) -> None:
     """Print in UTF-8, which monitors expect, even if the terminal has another encoding."""
     sys.stdout.flush()
-    sys.stdout.buffer.write(made.encode(errors="replace"))
+    sys.stdout.buffer.write(clean_lines(made).encode(errors="replace"))
     sys.stdout.buffer.flush()
