@@ -40,8 +40,8 @@ _KEY = pattern(
 """A word that is a key by its form, whatever its name is. Digests and names of models are none."""
 _AUTH = pattern(r"(?i)(?:bearer|basic|bot|token)\s+(\S.*)")
 _URL = pattern(r"[a-z][a-z0-9+.-]*://(?:[^\s/@:]*:([^\s@]+)@)?([^\s]*)")
-_ORDINARY = pattern(r"(?:[a-z]+|[A-Z][a-z]*|[A-Z]+)(?:[-_./ ]?[a-z]{1,20}|[-_./ ]?\d[.\d]{0,2}){0,5}")
-"""A value that looks like a word or a name, such as `openrouter` or `gpt-5-mini`."""
+_ORDINARY = pattern(r"(?:[a-z]+|[A-Z][a-z]*|[A-Z]+)(?:[-_./ ][A-Za-z]{1,20}){0,5}")
+"""A value that looks like a word or a name, such as `ollama` or `lm-studio`."""
 _COMMENT = pattern(r"\s+#.*$")
 
 
@@ -165,7 +165,7 @@ def _of_variables(variables: Mapping[str, str]) -> Iterator[Secret]:
 def _of_env(text: str) -> Iterator[Secret]:
     """Values may be quoted, go on over several lines, and have a comment behind them."""
     name, quote = "", ""
-    for line in re.split(r"\r\n|\r|\n", text):
+    for line in text.replace("\r", "\n").split("\n"):
         if quote:
             yield from _of_block(name, line)
             quote = "" if line.rstrip().endswith(quote) else quote
@@ -184,7 +184,7 @@ def _of_env(text: str) -> Iterator[Secret]:
 def _of_yaml(text: str) -> Iterator[Secret]:
     """Every pair of a name and a value; lines below a name without a value belong to it."""
     name, depth = "", -1
-    for line in re.split(r"\r\n|\r|\n", text):
+    for line in text.replace("\r", "\n").split("\n"):
         bare = line.lstrip(" \t-")
         indent = len(line) - len(bare)
         pairs = [*_PAIR.finditer(line)]
@@ -229,7 +229,7 @@ def _of_block(name: str, line: str) -> Iterator[Secret]:
 
 def _unquoted(value: str) -> Iterator[str]:
     """A value as it is written and as it is read: without quotes, escapes and a comment."""
-    bare = _COMMENT.sub("", value).strip().rstrip(",")
+    bare = (_COMMENT.sub("", value) if "#" in value else value).strip().rstrip(",")
     for text in dict.fromkeys((value, bare)):
         yield text
         if len(text) > 2 and text[0] == text[-1] and text[0] in "\"'":
@@ -248,7 +248,7 @@ def _of_setting(name: str, value: str) -> Iterator[Secret]:
         return
     if is_secret_name(name):
         yield Secret(value, name)
-        if scheme := _AUTH.fullmatch(value):
+        if " " in value and (scheme := _AUTH.fullmatch(value)):
             yield Secret(scheme[1].strip(), name)
     elif _KEY.fullmatch(value) and not is_setting_name(name) and not is_chat_id(value):
         yield Secret(value, name)

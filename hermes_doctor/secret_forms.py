@@ -23,9 +23,8 @@ _LONG_NUMBER = 8
 _PART = 8
 """Characters of a value that was cut off; fewer are not worth hiding."""
 _KINDS = ("value", "password", "secret", "token", "key", "line", "name", "comment", "login")
-_PLACEHOLDER = pattern(r"\*{3}|•{3}|…|\.{3}|\$\{|^\$[A-Za-z_]|^<.*>$|(?i:^your[-_ ]|\[redacted)")
-"""In a value: it refers to a secret, or has the place of one."""
-_PLACE = pattern(r"(?:~|\.{0,2})/|[A-Za-z]:\\")
+_STANDS_FOR_ONE = ("***", "•••", "…", "...", "${", "[redacted")
+"""In a value: it refers to a secret, or is in the place of one."""
 _BREAK = pattern(r"[ \t]*(?:[\r\n\ufffd]|\\[rn])+[ \t]*")
 _CUT = pattern(r"…|\.\.\.|\0|\Z")
 """Where a text was cut off; a NUL separates texts that are searched together."""
@@ -79,10 +78,16 @@ def is_distinct(value: str) -> bool:
         return False
     if value.isdigit() and len(value) < _LONG_NUMBER:
         return False
-    if _PLACEHOLDER.search(value) or _PLACE.match(value):
+    bare = value.lower()
+    if any(sign in bare for sign in _STANDS_FOR_ONE) or bare.startswith(("your", "<", "$")):
         return False
-    bare = re.sub(r"\d+", "0", value.lower())
-    return not any(bare in f" (0-character {kind}) " for kind in _KINDS)
+    if bare.startswith(("/", "~/", "./", "../")):  # the place of a file
+        return False
+    tail = bare.lstrip(" (0123456789")  # is it a part of what hides others?
+    hidden = (f"-character {kind}) " for kind in _KINDS)
+    return not tail or not any(
+        one.startswith(tail) if tail != bare else tail in one for one in hidden
+    )
 
 
 class SecretForms:

@@ -144,7 +144,8 @@ def report(
         complete=len(checks) == len(plugins.checks),
         refusals=offers.refusals(probes, offered, findings) if fixable else EMPTY,
     )
-    return masked(made._replace(verdict=judge(made)))
+    shown = masked(made._replace(verdict=judge(made), effects=EMPTY))
+    return shown._replace(effects=plugins.effects)  # a few hundred texts of our own
 
 
 def _unchecked(checks: Sequence[Check], results: Sequence[CheckResult]) -> set[str]:

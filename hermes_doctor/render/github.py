@@ -88,8 +88,8 @@ def _line(command: str, message: str, title: str, place: dict[str, str] | None =
 
 
 def _data(text: str) -> str:
-    """One line, escaped as the runner unescapes: a line break would end the command."""
-    return clean(text).replace("%", "%25")
+    """Escape as the runner unescapes: a line break would end the command."""
+    return "%0A".join(clean(line).replace("%", "%25") for line in text.splitlines())
 
 
 def _property(text: str) -> str:

@@ -71,7 +71,7 @@ def of_trouble(message: str) -> str:
 
 def plain(text: str) -> str:
     """The text without the characters that have a meaning in the output of a plugin."""
-    text = clean(text).replace("|", "/")
+    text = clean(" ".join(text.splitlines())).replace("|", "/")
     shown = "".join(one if one.isprintable() else " " for one in text)
     return shown if len(shown) <= _LONGEST_TITLE else shown[: _LONGEST_TITLE - 1] + "…"
 
