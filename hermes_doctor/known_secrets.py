@@ -27,11 +27,11 @@ _JSON = ("auth.json", "webhook_subscriptions.json", "gateway.json")
 _LIMIT = MEGABYTE // 2
 _LINE = pattern(r"[ \t]*(?:export[ \t]+)?([A-Za-z_][\w.-]{0,99})[ \t]*[=:][ \t]*(.*)")
 _PAIR = pattern(
-    r"""["']?([A-Za-z_][\w.-]{0,99})["']?[ \t]*[:=](?:[ \t]+|(?=["']))"""
+    r"""["']?([A-Za-z_][\w.-]{0,99})["']?[ \t]*[:=](?:[ \t]+|(?=["'])|$)"""
     r"""("(?:[^"\\\n]|\\.){0,4096}"|'(?:[^'\n]|''){0,4096}'|[^\s,{}\[\]][^,{}\[\]\n]{0,4096})?"""
 )
 _IN_JSON = pattern(r'"([^"\\\n]{1,99})"\s*:\s*"((?:[^"\\]|\\.){1,8192})"')
-_WORD = pattern(r"[A-Za-z0-9_.:+/=-]{16,}")
+_WORD = pattern(r"\d{6,12}:[\w-]{20,}|[A-Za-z0-9_.+-]{16,}={0,2}")
 _KEY = pattern(
     r"(?i:(?:sk|pk|rk|gh[a-z]|xox[a-z]|hf|gsk|nvapi|glpat|xai|github_pat)[-_](?=\S*\d)\S{6,}"
     r"|eyj[\w.-]{12,}|(?:aiza|akia)[\w-]{12,})|\d{6,12}:[\w-]{20,}"
