@@ -91,7 +91,7 @@ def add_environment(variables: Mapping[str, str]) -> None:
 
 
 def known_of(secrets: Iterable[Secret], shown: str = "") -> list[Secret]:
-    """Those that are hidden everywhere: each is distinct, and neither a word of ours nor `shown`."""
+    """Those that are hidden everywhere: distinct, and neither words of ours nor in `shown`."""
     kept = []
     words: dict[str, Secret] = {}
     for one in secrets:

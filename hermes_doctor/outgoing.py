@@ -103,25 +103,31 @@ def harmless(text: str) -> str:
 
     A command of GitHub Actions at the start is broken, because a log line could contain one.
     """
-    if not text.isprintable():
-        import unicodedata
-
-        text = "".join(
-            "�" if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") else char
-            for char in text
-        )
+    text = _visible(text)
     if "::" in text:
         text = _COMMAND.sub(r"\1�", text)
     return text.replace("##[", "##�") if "##[" in text else text
 
 
+def _visible(text: str) -> str:
+    if text.isprintable():
+        return text
+    import unicodedata
+
+    kinds = ("Cc", "Cf", "Cs", "Zl", "Zp")
+    return "".join("�" if unicodedata.category(one) in kinds else one for one in text)
+
+
 def clean_lines(text: str) -> str:
-    """Make a text of several lines fit to leave; its line breaks, tabs and colours are kept."""
+    """Make a text of several lines fit to leave; its line breaks, tabs and colours are kept.
+
+    So are commands for GitHub Actions, because it may consist of them.
+    """
     shown = known.mask(text)
     if shown.replace("\n", "").isprintable():
         return shown
     parts = _STYLE.split(shown)
-    parts[::2] = [part if part.isprintable() else harmless(part) for part in parts[::2]]
+    parts[::2] = map(_visible, parts[::2])
     return "".join(parts)
 
 

@@ -172,7 +172,7 @@ def _ends_of(text: str, form: _Form) -> Iterator[Span]:
     at = text.find(rest)
     while at >= 0:
         start, end = at, at + len(rest)
-        while 0 < start and end - start < len(form.text) - 1:
+        while start > 0 and end - start < len(form.text) - 1:
             if text[start - 1] != form.text[start - 1 - end]:
                 break
             start -= 1

@@ -100,7 +100,7 @@ def test_a_key_in_the_wrong_place(tmp_path: Path, name: str, text: str) -> None:
         (".env", "GOOGLE_KEY_PATH=keys/google.json\nSSH_KEY=/home/bot/.ssh/id_ed25519\n"),
         (".env", "MAX_TOKENS=131072000\nTOKEN_LIMIT=999999999\n"),
         (".env", "API_KEY=${OTHER_VARIABLE}\nB_KEY=your-api-key-here\nC_KEY=***********\n"),
-        (".env", "TELEGRAM_ALLOWED_USERS=1234567890\nQQ_CHAT_ID=0123456789ABCDEF0123456789ABCDEF\n"),
+        (".env", "X_ALLOWED_USERS=1234567890\nQQ_CHAT_ID=0123456789ABCDEF0123456789ABCDEF\n"),
         ("config.yaml", "model:\n  default: anthropic/claude-sonnet-4.5\n  provider: openrouter\n"),
         ("config.yaml", "model:\n  key_env: OPENROUTER_API_KEY\n  max_tokens: 100000000\n"),
         ("config.yaml", "model:\n  base_url: https://api.openrouter.ai/v1\n"),

@@ -201,9 +201,7 @@ def test_a_source_is_asked_again(
     )
 
 
-def test_a_source_that_hangs(
-    known: outgoing.KnownSecrets, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_source_that_hangs(known: outgoing.KnownSecrets, monkeypatch: pytest.MonkeyPatch) -> None:
     """Others print what they have, with the secrets that are known so far."""
     monkeypatch.setattr(outgoing, "_LONGEST_WAIT", 0.05)
     asked, go_on = threading.Event(), threading.Event()

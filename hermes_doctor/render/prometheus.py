@@ -193,10 +193,13 @@ def _escaped(text: str) -> str:
 
     Two homes keep different labels that way: the same series twice would make a file invalid.
     """
-    text = text.encode(errors="surrogateescape").decode(errors="backslashreplace")
     text = text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+    text = text.replace("##[", r"##\\x5b")
     return "".join(one if one == harmless(one) else _code(one) for one in text)
 
 
 def _code(char: str) -> str:
-    return ascii(char)[1:-1].replace("\\", "\\\\")
+    number = ord(char)
+    if 0xDC80 <= number <= 0xDCFF:  # a byte that is not UTF-8
+        return rf"\\x{number - 0xDC00:02x}"
+    return ascii(char)[1:-1].replace("\\", r"\\")
