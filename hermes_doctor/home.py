@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from hermes_doctor.known_secrets import watch_home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import sentences, text
 from hermes_doctor.model import CouldNotLook, Trouble
@@ -215,6 +216,7 @@ def _trusted(path: Path) -> Home:
     """The home in this folder, if the operator's own files are outside of it."""
     home = Home(path.resolve(), path)
     places.refuse_inside(home.path)
+    watch_home(home.path)
     return home
 
 
@@ -255,6 +257,8 @@ def all_homes(first: Home | None, used: list[Path]) -> list[Home]:
             closed = os.path.isdir(candidate) and not os.access(candidate, os.X_OK)
             if closed or (os.path.isdir(candidate) and looks_like_home(candidate)):
                 found.setdefault(candidate.resolve(), Home(candidate.resolve()))
+    for path in found:
+        watch_home(path)
     return list(found.values())
 
 

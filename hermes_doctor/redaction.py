@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 
 from hermes_doctor.lazy import pattern
+from hermes_doctor.outgoing import clean as clean
+from hermes_doctor.secret_forms import describe_hidden as describe_hidden
 
 _TOKEN = pattern(
     r"(?i:^[\"']?(sk|pk|rk|gh[a-z]|xox[a-z]|eyj|akia|aiza)[-_a-z0-9])"
@@ -20,28 +22,6 @@ _CHAT_ID = pattern(
     r"|[\w.+-]{1,64}@(?:im\.wechat|s\.whatsapp\.net|lid|c\.us|g\.us)"
 )
 """Ids of users and chats as numbers and as QQ, Feishu, Slack, Weixin and WhatsApp write them."""
-
-
-def clean(text: str) -> str:
-    """Replace line breaks and control characters, so that text from a file is safe to print."""
-    if text.isascii() and text.isprintable():
-        return text
-    import unicodedata
-
-    return "".join(
-        "�" if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") else char
-        for char in text
-    )
-
-
-def describe_hidden(value: str, name: str = "", kind: str = "value") -> str:
-    """Describe a hidden value by its length and kind: `(44-character key)`.
-
-    The kind is a word from the name of its setting, such as `token`, if the name has one.
-    """
-    words = ("password", "secret", "token", "key")
-    kind = next((word for word in words if word in name.lower()), kind)
-    return f"({len(value)}-character {kind})"
 
 
 def is_chat_id(word: str) -> bool:

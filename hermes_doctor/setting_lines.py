@@ -99,6 +99,17 @@ _BOT = pattern(r"\d{6,12}:[\w-]{20,}")
 _ONE = pattern(r"\+?-?\d{1,20}|[\w.+@:-]{1,64}|\*")
 
 
+def is_secret_name(name: str) -> bool:
+    """Whether the value of a setting or variable with this name is a secret."""
+    return _SECRET_NAME.search(name) is not None and not is_setting_name(name)
+
+
+def is_setting_name(name: str) -> bool:
+    """Whether a setting with this name has a plain value, even if it speaks of a key or a token."""
+    plain = _PLAIN_VARIABLE.search(name) or _COUNTS.search(name) or _PEOPLE.fullmatch(name)
+    return plain is not None or _NAMES_A_VARIABLE.fullmatch(name) is not None
+
+
 def _hide_value(value: str, name: str) -> str:
     """Hide a value of a setting; quotes around it and a comma after it are kept."""
     comma = "," if value.endswith(",") else ""

@@ -15,7 +15,9 @@ def main() -> None:
         exit_code_of,
         exit_code_without_output,
     )
+    from hermes_doctor.outgoing import guard_output
 
+    guard_output()
     gc.set_threshold(100_000)  # an examination makes little garbage (see `__main__`)
     gc.enable()
     code = exit_code_of(_run)

@@ -21,6 +21,7 @@ from hermes_doctor import home as homes
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
+from hermes_doctor.outgoing import clean_lines
 from hermes_doctor.system.files import user_home
 from hermes_doctor.system.named_path import NamedPath, open_folder_of
 
@@ -194,7 +195,7 @@ def _replace(place: NamedPath, made: str, mode: int | None) -> None:
         new = os.open(name, flags, 0o600 if private else _NEW_FILE_MODE, dir_fd=fd)
         temporary = name
         with open(new, "wb") as file:
-            file.write(made.encode(errors="replace"))
+            file.write(clean_lines(made).encode(errors="replace"))
             file.flush()
             if old is not None:
                 _keep_owner_and_mode(new, old)
@@ -230,5 +231,5 @@ def _remove(temporary: str | None, folder: int) -> None:
 def show(made: str) -> None:
     """Print in UTF-8, which monitors expect, even if the terminal has another encoding."""
     sys.stdout.flush()
-    sys.stdout.buffer.write(made.encode(errors="replace"))
+    sys.stdout.buffer.write(clean_lines(made).encode(errors="replace"))
     sys.stdout.buffer.flush()

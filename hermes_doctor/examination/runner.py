@@ -23,6 +23,7 @@ from hermes_doctor.model import (
     Severity,
     Status,
 )
+from hermes_doctor.outgoing import masked
 from hermes_doctor.plugins.declare import Check
 from hermes_doctor.plugins.load import Plugins
 from hermes_doctor.plugins.mount import Broken
@@ -59,7 +60,9 @@ def _examine(
     run.tell(progress)
     ordered = run.answers()
     findings = [finding for answer in ordered for finding in answer.findings]
-    return [answer.result() for answer in ordered], sort(findings)
+    # hidden here, secrets cannot come into a report, a history, a receipt or a notice
+    results, findings = masked(([answer.result() for answer in ordered], findings))
+    return results, sort(findings)
 
 
 def sort(findings: Sequence[Finding]) -> list[Finding]:
@@ -141,7 +144,8 @@ def report(
         complete=len(checks) == len(plugins.checks),
         refusals=offers.refusals(probes, offered, findings) if fixable else EMPTY,
     )
-    return made._replace(verdict=judge(made))
+    shown = masked(made._replace(verdict=judge(made), effects=EMPTY))
+    return shown._replace(effects=plugins.effects)  # a few hundred texts of our own
 
 
 def _unchecked(checks: Sequence[Check], results: Sequence[CheckResult]) -> set[str]:

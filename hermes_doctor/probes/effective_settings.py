@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from hermes_doctor.known_secrets import add_environment
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.settings.variables import Settings, parse
@@ -46,11 +47,15 @@ def start_environment(probes: GatewayProbes) -> Mapping[str, str]:
             raise CouldNotLook(
                 text("you may not see the environment of process {pid}", pid=gateways[0].pid)
             )
+        add_environment(environment)
         return environment
     if not probes.network:  # asking supervisors takes time, and a quick check does not need this
         return {}
     owner = probes.supervision().owner
-    return owner.environment if owner else {}
+    if owner is None:
+        return {}
+    add_environment(owner.environment)
+    return owner.environment
 
 
 def is_managed(probes: GatewayProbes) -> bool:

@@ -15,6 +15,7 @@ from hermes_doctor import __version__
 from hermes_doctor.home import Home
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.outgoing import masked
 from hermes_doctor.records.unfinished import FINAL_STATES, RUN_FILE
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import MEGABYTE, list_folder, read
@@ -221,7 +222,8 @@ class Journals:
         """Save a journal to the disk; called before each change."""
         folder = self.home.runs / journal.id
         disk.make_folder(folder)
-        document = {"schema": SCHEMA, **asdict(journal)}
+        document = {"schema": SCHEMA, **asdict(journal)}  # paths are kept: undo needs them
+        document |= {"items": masked(document["items"]), "note": masked(journal.note)}
         data = json.dumps(document, indent=1, ensure_ascii=True).encode("ascii") + b"\n"
         disk.save(folder / RUN_FILE, data, alone=True)
 

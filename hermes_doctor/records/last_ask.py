@@ -16,6 +16,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.outgoing import masked
 from hermes_doctor.redaction import clean
 from hermes_doctor.supervisors.job_names import identity, state_folder
 from hermes_doctor.system import disk
@@ -87,7 +88,7 @@ def save(home: Home, record: AskRecord) -> str | None:
         if Path(os.path.realpath(path.parent)).is_relative_to(home.path):
             return text("{folder} is inside the Hermes home", folder=path.parent)
         disk.make_folder(path.parent)
-        disk.save(path, json.dumps(_document(home, record)).encode())
+        disk.save(path, json.dumps(masked(_document(home, record))).encode())
     except (OSError, Trouble, CouldNotLook) as error:
         return str(getattr(error, "strerror", None) or error).lower()
     return None

@@ -20,6 +20,7 @@ from hermes_doctor.installation.details import InstallationDetails, has_changed
 from hermes_doctor.installation.find import Installation
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.outgoing import masked
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import MEGABYTE, list_folder, read
 
@@ -152,7 +153,7 @@ class UpdateRecords:
     def save(self, update: Update) -> None:
         """Save a record to the disk, and remove the oldest records; called before each step."""
         disk.make_folder(self.folder)
-        document = {"schema": SCHEMA, **asdict(update)}
+        document = {"schema": SCHEMA, **asdict(update), "doubt": masked(update.doubt)}
         data = json.dumps(document, indent=1).encode() + b"\n"
         disk.save(self.file(update.id), data)
         older = [id for id in self.ids() if id != update.id]

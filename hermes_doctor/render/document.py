@@ -10,6 +10,7 @@ from typing import Any
 from hermes_doctor import __version__
 from hermes_doctor.message import as_document
 from hermes_doctor.model import Finding, Report, Rung, Severity, Status
+from hermes_doctor.outgoing import masked
 
 SCHEMA = "hermes-doctor/report/1"
 MANY = "hermes-doctor/reports/1"
@@ -168,4 +169,4 @@ def of_trouble(message: str, code: int) -> dict[str, Any]:
 
 def dump(document: dict[str, Any]) -> str:
     """ASCII-only JSON text, which every terminal and parser accepts."""
-    return json.dumps(document, indent=2, ensure_ascii=True)
+    return json.dumps(masked(document), indent=2, ensure_ascii=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from hermes_doctor.model import Evidence, Finding, Report, Severity, Status, VerdictKind
+from hermes_doctor.outgoing import clean
 
 _COMMANDS = {
     Severity.CRITICAL: "error",
@@ -88,8 +89,7 @@ def _line(command: str, message: str, title: str, place: dict[str, str] | None =
 
 def _data(text: str) -> str:
     """Escape as the runner unescapes: a line break would end the command."""
-    text = text.encode(errors="replace").decode()
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return "%0A".join(clean(line).replace("%", "%25") for line in text.splitlines())
 
 
 def _property(text: str) -> str:

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 from hermes_doctor.examination.ranking import reaches
 from hermes_doctor.message import count
 from hermes_doctor.model import CheckResult, Finding, Report, Status
+from hermes_doctor.outgoing import clean
 
 Threshold = frozenset[str]
 """The words of --fail-on."""
@@ -104,6 +105,6 @@ def _told(finding: Finding) -> str:
 
 
 def _clean(text: str) -> str:
-    """The text without characters that XML cannot hold."""
-    text = text.encode(errors="replace").decode()
-    return "".join(one if one in "\t\n" or one.isprintable() else " " for one in text)
+    """One line without characters that XML cannot hold."""
+    text = clean(text)
+    return "".join(one if one.isprintable() else " " for one in text)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from hermes_doctor.message import count
 from hermes_doctor.model import Report, Severity, Status, VerdictKind
+from hermes_doctor.outgoing import clean
 
 OK, WARNING, CRITICAL, UNKNOWN = range(4)
 NAMES = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
@@ -70,8 +71,8 @@ def of_trouble(message: str) -> str:
 
 def plain(text: str) -> str:
     """The text without the characters that have a meaning in the output of a plugin."""
-    shown = "".join(one if one.isprintable() else " " for one in text.replace("|", "/"))
-    shown = shown.encode(errors="replace").decode()
+    text = clean(" ".join(text.splitlines())).replace("|", "/")
+    shown = "".join(one if one.isprintable() else " " for one in text)
     return shown if len(shown) <= _LONGEST_TITLE else shown[: _LONGEST_TITLE - 1] + "…"
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from hermes_doctor.examination.condition import Condition, condition_of
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import Report, RungState, Severity, Status, VerdictKind
+from hermes_doctor.outgoing import harmless
 
 Labels = Mapping[str, str]
 _ALWAYS = ("hermes_doctor_up", "hermes_doctor_last_run_timestamp_seconds")
@@ -188,6 +189,17 @@ def _lines(metric: Metric) -> Iterable[str]:
 
 
 def _escaped(text: str) -> str:
-    r"""The text as the value of a label; bytes that are not UTF-8 are shown as in `\xff`."""
-    text = text.encode(errors="surrogateescape").decode(errors="backslashreplace")
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+    r"""The text as the value of a label; what is not harmless is shown as in `\xff`.
+
+    Two homes keep different labels that way: the same series twice would make a file invalid.
+    """
+    text = text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+    text = text.replace("##[", r"##\\x5b")
+    return "".join(one if one == harmless(one) else _code(one) for one in text)
+
+
+def _code(char: str) -> str:
+    number = ord(char)
+    if 0xDC80 <= number <= 0xDCFF:  # a byte that is not UTF-8
+        return rf"\\x{number - 0xDC00:02x}"
+    return ascii(char)[1:-1].replace("\\", r"\\")

@@ -32,7 +32,8 @@ class Line(NamedTuple):
 def row(*parts: str | Span, indent: int = 0, hang: int = 0, right: Span | None = None) -> Line:
     """Make a line from plain strings and (text, style) spans; control characters are replaced."""
     spans = [(part, "") if isinstance(part, str) else part for part in parts]
-    return Line(tuple((clean(text), style) for text, style in spans), indent, hang, right)
+    edge = (clean(right[0]), right[1]) if right else None
+    return Line(tuple((clean(text), style) for text, style in spans), indent, hang, edge)
 
 
 def rows_of(line: Line, width: int) -> int:

@@ -16,6 +16,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.outgoing import masked
 from hermes_doctor.redaction import clean
 from hermes_doctor.watch import secret_options
 from hermes_doctor.watch.events import WatchEvent
@@ -55,7 +56,7 @@ class Notice(NamedTuple):
         """The event as JSON data: `text` and `content` are the fields that chat services show."""
         text = self.words()
         more = {"host": socket.gethostname(), "text": text, "content": text}
-        return self.event.document(self.home) | more
+        return masked(self.event.document(self.home) | more)
 
 
 class Channel(Protocol):

@@ -13,6 +13,7 @@ from typing import TextIO
 
 from hermes_doctor.message import clock, count
 from hermes_doctor.model import Report, RungState, Severity, Status
+from hermes_doctor.outgoing import masked
 from hermes_doctor.redaction import clean
 from hermes_doctor.terminal.lines import Line, Span, fit_encoding, row
 from hermes_doctor.terminal.show import show
@@ -75,7 +76,7 @@ class EventPrinter:
 
     def _write(self, event: WatchEvent) -> None:
         if self.json:
-            print(json.dumps(event.document(self.home)), file=self.out)
+            print(json.dumps(masked(event.document(self.home))), file=self.out)
         elif self.journal:
             line = fit_encoding(clean(_whole(event)), self.out)
             print(f"<{priority(event)}>{line}", file=self.out)
@@ -91,9 +92,8 @@ class EventPrinter:
 def trouble_line(message: str) -> str:
     """The JSON line that says why a watch could not run."""
     now = datetime.now(UTC)
-    return json.dumps(
-        WatchEvent(EventKind.NOTE, now, message, severity=Severity.ERROR).document("")
-    )
+    event = WatchEvent(EventKind.NOTE, now, message, severity=Severity.ERROR)
+    return json.dumps(masked(event.document("")))
 
 
 def lines(event: WatchEvent) -> Iterator[Line]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.outgoing import masked
 from hermes_doctor.supervisors.job_names import identity, state_folder
 from hermes_doctor.system import disk
 from hermes_doctor.system.files import MEGABYTE, read
@@ -70,7 +71,7 @@ class WatchStateFiles:
         """Write the state if it changed; else only update the time of the file."""
         if self.others():
             return
-        data = memories.document(memory) | {"schema": SCHEMA, "home": str(self.home.path)}
+        data = masked(memories.document(memory)) | {"schema": SCHEMA, "home": str(self.home.path)}
         if not memory.heals:
             data |= self._healer(memory.boot)
         plain = json.dumps(data | dict.fromkeys(memories.VOLATILE_FIELDS)).encode()

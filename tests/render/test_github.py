@@ -59,7 +59,7 @@ def test_what_must_be_escaped() -> None:
     """A line break would end the command, and a comma its property."""
     shown = github.of_reports([working(found("A:B,C", title="50 %\r\n::error::x\udcff"))])
 
-    assert shown == "::error title=A%3AB%2CC::50 %25%0D%0A::error::x?.\n"
+    assert shown == "::error title=A%3AB%2CC::50 %25%0A�:error::x�.\n"
 
 
 def test_crashes_and_homes_that_cannot_be_read() -> None:

@@ -201,7 +201,7 @@ def _damaged_board(home: Path, secret: Canaries) -> None:
         )
 
 
-def _on_a_terminal(*args: str | Path) -> str:
+def on_a_terminal(*args: str | Path) -> str:
     """Everything that a command writes to a terminal of 100 columns."""
     leader, follower = pty.openpty()
     told = bytearray()
@@ -302,7 +302,7 @@ def test_no_command_tells(tmp_path: Path, way: str) -> None:
     """All commands on a home with all faults and a secret in every file: not one comes out."""
     secret = Canaries()
     home = _plant(tmp_path / "home", secret)
-    run = _on_a_terminal if way == "terminal" else _in_a_pipe
+    run = on_a_terminal if way == "terminal" else _in_a_pipe
     wrong = []
     for args in _story(home):
         told = run(*args, "--home", home)
@@ -476,7 +476,7 @@ def test_no_crash_tells(tmp_path: Path, way: str) -> None:
     secret = Canaries()
     home = support.healthy(tmp_path / "home")
     own = _plugins(tmp_path / "own", secret)
-    run = _on_a_terminal if way == "terminal" else _in_a_pipe
+    run = on_a_terminal if way == "terminal" else _in_a_pipe
     for args in (
         ("check",),
         ("check", "--json"),

@@ -1,0 +1,267 @@
+"""Read the secrets of a home, so that the gate `outgoing` can hide them wherever they appear.
+
+The files are read as lines, not as settings: config.yaml and auth.json may be broken, .env may have
+a wrong encoding, and a secret in them is still one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+
+from hermes_doctor import outgoing
+from hermes_doctor.lazy import pattern
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.redaction import is_chat_id
+from hermes_doctor.secret_forms import MOST, Secret, is_distinct
+from hermes_doctor.setting_lines import is_secret_name, is_setting_name
+from hermes_doctor.system.files import MEGABYTE, read_head
+
+_ENV = (".env", ".op.env")
+_YAML = ("config.yaml",)
+_JSON = ("auth.json", "webhook_subscriptions.json", "gateway.json")
+_LIMIT = MEGABYTE // 2
+_LINE = pattern(r"[ \t]*(?:export[ \t]+)?([A-Za-z_][\w.-]{0,99})[ \t]*[=:][ \t]*(.*)")
+_PAIR = pattern(
+    r"""["']?([A-Za-z_][\w.-]{0,99})["']?[ \t]*[:=](?:[ \t]+|(?=["'])|$)"""
+    r"""("(?:[^"\\\n]|\\.){0,4096}"|'(?:[^'\n]|''){0,4096}'|[^\s,{}\[\]][^,{}\[\]\n]{0,4096})?"""
+)
+_IN_JSON = pattern(r'"([^"\\\n]{1,99})"\s*:\s*"((?:[^"\\]|\\.){1,8192})"')
+_WORD = pattern(r"\d{6,12}:[\w-]{20,}|[A-Za-z0-9_.+-]{16,}={0,2}")
+_KEY = pattern(
+    r"(?i:(?:sk|pk|rk|gh[a-z]|xox[a-z]|hf|gsk|nvapi|glpat|xai|github_pat)[-_](?=\S*\d)\S{6,}"
+    r"|eyj[\w.-]{12,}|(?:aiza|akia)[\w-]{12,})|\d{6,12}:[\w-]{20,}"
+    r"|(?=[\w+=-]*\d)(?=[\w+=-]*[G-Zg-z])(?=[\w+=-]*?[A-Za-z0-9]{16})[\w+=-]{16,}"
+)
+"""A word that is a key by its form, whatever its name is. Digests and names of models are none."""
+_AUTH = pattern(r"(?i)(?:bearer|basic|bot|token)\s+(\S.*)")
+_URL = pattern(r"[a-z][a-z0-9+.-]*://(?:[^\s/@:]*:([^\s@]+)@)?([^\s]*)")
+_ORDINARY = pattern(r"(?:[a-z]+|[A-Z][a-z]*|[A-Z]+)(?:[-_./ ][A-Za-z]{1,20}){0,5}")
+"""A value that looks like a word or a name, such as `ollama` or `lm-studio`."""
+_COMMENT = pattern(r"\s+#.*$")
+
+
+class HomeSecrets:
+    """A source of secrets: the files of one home. They are read again when one has changed."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._seen: dict[Path, tuple[int, ...]] = {}
+
+    def __call__(self) -> list[Secret] | None:
+        """The secrets in the files that changed since the last call; None if none did."""
+        found: list[Secret] = []
+        changed = False
+        for path in self._files():
+            state = _state(path)
+            if state != self._seen.get(path, ()):
+                self._seen[path] = state
+                changed = True
+                found += _of_file(path)
+        if not changed:
+            return None
+        return known_of(found, self._shown())
+
+    def _files(self) -> Iterator[Path]:
+        homes = [self._home]
+        if self._home.parent.name == "profiles":
+            homes.append(self._home.parent.parent)
+        for home in homes:
+            for name in (*_ENV, *_YAML, *_JSON):
+                yield home / name
+
+    def _shown(self) -> str:
+        """What every report shows of this home anyway, and so cannot hide."""
+        return f"/{self._home}/{os.uname().nodename}/".lower()
+
+
+def watch_home(home: Path) -> None:
+    """Hide the secrets of this home, and those of our own environment."""
+    outgoing.known.add_source("environment", _own_environment)
+    outgoing.known.add_source(home, HomeSecrets(home))
+
+
+def add_environment(variables: Mapping[str, str]) -> None:
+    """Hide the secrets of a process, such as the gateway."""
+    outgoing.known.add(known_of(_of_variables(variables)))
+
+
+def known_of(secrets: Iterable[Secret], shown: str = "") -> list[Secret]:
+    """Those that are hidden everywhere: distinct, and neither words of ours nor in `shown`."""
+    kept = []
+    words: dict[str, Secret] = {}
+    for one in secrets:
+        folded = one.value.lower()
+        if not is_distinct(one.value) or (folded in shown and _has_word(shown, folded)):
+            continue
+        if len(folded) <= 32 and _ORDINARY.fullmatch(one.value):
+            words[folded] = one
+        else:
+            kept.append(one)
+    used = _used_words(words) if words else ()
+    return kept + [one for word, one in words.items() if word not in used]
+
+
+def _has_word(text: str, word: str) -> bool:
+    return bool(re.search(rf"(?<![a-z0-9]){re.escape(word)}(?![a-z0-9])", text))
+
+
+def _used_words(words: Iterable[str]) -> set[str]:
+    """Those that Hermes or this tool uses: names of providers and models, words of a page.
+
+    This reads about 2 MB, so it is asked only for a value that looks like a word.
+    """
+    left, used = set(words), set()
+    here = Path(__file__).parent
+    folders = [here / "knowledge"]
+    for root in (here, here.parent):
+        folders += [root / "checks" / "signatures", root / "docs" / "failures"]
+    files = (path for folder in folders if folder.is_dir() for path in folder.iterdir())
+    for path in files:
+        if left and path.suffix in (".json", ".md"):
+            text = path.read_text(encoding="utf-8", errors="replace").lower()
+            used |= {word for word in left if word in text and _has_word(text, word)}
+            left -= used
+    return used
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    try:
+        st = os.stat(path)
+    except (OSError, ValueError):
+        return ()
+    return st.st_dev, st.st_ino, st.st_size, st.st_mtime_ns, st.st_ctime_ns
+
+
+def _of_file(path: Path) -> list[Secret]:
+    try:
+        data, _ = read_head(path, _LIMIT)
+    except (OSError, CouldNotLook):
+        return []
+    text = data.replace(b"\0", b"").decode("utf-8", "replace").lstrip("\ufeff\ufffd")
+    parse = _of_env if path.name in _ENV else _of_yaml if path.name in _YAML else _of_json
+    found: dict[str, Secret] = {}
+    for one in chain(parse(text), _of_words(text)):
+        if is_distinct(one.value):
+            found.setdefault(one.value, one)
+        if len(found) >= MOST:
+            break
+    return [*found.values()]
+
+
+def _own_environment() -> list[Secret]:
+    return known_of(_of_variables(os.environ))
+
+
+def _of_variables(variables: Mapping[str, str]) -> Iterator[Secret]:
+    for name, value in variables.items():
+        yield from _of_setting(name, value)
+
+
+def _of_env(text: str) -> Iterator[Secret]:
+    """Values may be quoted, go on over several lines, and have a comment behind them."""
+    name, quote = "", ""
+    for line in text.replace("\r", "\n").split("\n"):
+        if quote:
+            yield from _of_block(name, line)
+            quote = "" if line.rstrip().endswith(quote) else quote
+            continue
+        found = _LINE.match(line)
+        if not found:
+            continue
+        name, value = found[1], found[2].strip()
+        if value[:1] in ("'", '"') and value.count(value[0]) == 1:
+            quote = value[0]
+            value = value[1:]
+        for one in _unquoted(value):
+            yield from _of_setting(name, one)
+
+
+def _of_yaml(text: str) -> Iterator[Secret]:
+    """Every pair of a name and a value; lines below a name without a value belong to it."""
+    name, depth = "", -1
+    for line in text.replace("\r", "\n").split("\n"):
+        bare = line.lstrip(" \t-")
+        indent = len(line) - len(bare)
+        pairs = [*_PAIR.finditer(line)]
+        if name and bare and indent > depth:
+            yield from _of_block(name, bare)
+        elif bare:
+            name = ""
+        for pair in pairs:
+            value = (pair[2] or "").strip()
+            if not name and is_secret_name(pair[1]) and (not value or value[0] in "|>"):
+                name, depth = pair[1], indent
+            for one in _unquoted(value):
+                yield from _of_setting(pair[1], one)
+
+
+def _of_json(text: str) -> Iterator[Secret]:
+    for found in _IN_JSON.finditer(text):
+        yield from _of_setting(found[1], _unescaped(found[2]))
+
+
+def _of_words(text: str) -> Iterator[Secret]:
+    """Keys anywhere in a file: in a comment, as an item of a list, on a line of their own."""
+    for found in _WORD.finditer(text):
+        if _KEY.fullmatch(found[0]) and not is_chat_id(found[0]):
+            yield Secret(found[0])
+
+
+def _unescaped(text: str) -> str:
+    try:
+        return str(json.loads(f'"{text}"'))
+    except ValueError:
+        return text
+
+
+def _of_block(name: str, line: str) -> Iterator[Secret]:
+    """A line of a value with several lines; short ones could be anything."""
+    if is_secret_name(name):
+        for one in _unquoted(line.strip()):
+            if len(one) >= 8:
+                yield from _of_setting(name, one)
+
+
+def _unquoted(value: str) -> Iterator[str]:
+    """A value as it is written and as it is read: without quotes, escapes and a comment."""
+    bare = (_COMMENT.sub("", value) if "#" in value else value).strip().rstrip(",")
+    for text in dict.fromkeys((value, bare)):
+        yield text
+        if len(text) > 2 and text[0] == text[-1] and text[0] in "\"'":
+            inner = text[1:-1]
+            yield inner
+            yield _unescaped(inner) if text[0] == '"' else inner.replace("''", "'")
+
+
+def _of_setting(name: str, value: str) -> Iterator[Secret]:
+    """The secrets in a value: all of it, a password in an address, the key after a scheme."""
+    value = value.strip()
+    if len(value) < 6:
+        return
+    if "://" in value:
+        yield from _of_address(name, value)
+        return
+    if is_secret_name(name):
+        yield Secret(value, name)
+        if " " in value and (scheme := _AUTH.fullmatch(value)):
+            yield Secret(scheme[1].strip(), name)
+    elif _KEY.fullmatch(value) and not is_setting_name(name) and not is_chat_id(value):
+        yield Secret(value, name)
+
+
+def _of_address(name: str, value: str) -> Iterator[Secret]:
+    if is_secret_name(name):
+        yield Secret(value, name)
+    found = _URL.search(value)
+    if found is None:
+        return
+    if found[1]:
+        yield Secret(found[1], "password")
+    for part in re.split(r"[/?&#=]", found[2])[1:]:
+        if _KEY.fullmatch(part):
+            yield Secret(part, name)
