@@ -10,6 +10,7 @@ def main() -> None:
     """Run a command; every expected failure is one line and an exit code."""
     import gc
 
+    from hermes_doctor.cli import time_guard
     from hermes_doctor.cli.exits import (
         exit_code_for_monitors,
         exit_code_of,
@@ -18,6 +19,8 @@ def main() -> None:
 
     gc.set_threshold(100_000)  # an examination makes little garbage (see `__main__`)
     gc.enable()
+    if time_guard.is_needed(sys.argv[1:]):
+        time_guard.start(sys.argv[1:])
     code = exit_code_of(_run)
     try:
         if sys.stdout is not None:  # closed by the caller
@@ -28,7 +31,9 @@ def main() -> None:
     # Threads of checks that timed out may still hang in a system call: do not wait for them.
     if sys.stderr is not None:
         sys.stderr.flush()
-    os._exit(exit_code_for_monitors(code))
+    code = exit_code_for_monitors(code)
+    time_guard.report(code)
+    os._exit(code)
 
 
 def _run() -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from datetime import UTC, datetime
 
 from hermes_doctor.examination import asked, offers, states
@@ -28,6 +28,7 @@ from hermes_doctor.plugins.load import Plugins
 from hermes_doctor.plugins.mount import Broken
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.supervisors.unit import DOCKER
+from hermes_doctor.system import memory_limit
 
 LIMIT = 30.0
 """Seconds for all checks together, counted as on an idle machine, like the limit of each check."""
@@ -91,6 +92,20 @@ def report(
     The operator's `severities` replace those of the checks; a code whose severity is None is left
     out, but only after the causes were found.
     """
+    with memory_limit.limited():
+        return _report(probes, plugins, checks, options, page_options, limit, progress, severities)
+
+
+def _report(
+    probes: Probes,
+    plugins: Plugins,
+    checks: Sequence[Check],
+    options: str,
+    page_options: str,
+    limit: float,
+    progress: Callable[[str], None] | None,
+    severities: Mapping[str, Severity | None],
+) -> Report:
     started, clock = datetime.now(UTC), time.monotonic()
     results, findings = examine(probes, checks, limit=limit, progress=progress)
     heard = findings
@@ -221,7 +236,8 @@ def _ladder(probes: Probes) -> tuple[Rung, ...]:
 def _fresh_start(probes: Probes) -> float | None:
     """When the gateway that runs now was started, or this tool last worked on the home."""
     moments = [one.started_at.timestamp() for one in _gateways(probes) or ()]
-    moments += [one.ended for one in probes.handled() if one.proved or one.codes]
+    with suppress(CouldNotLook):
+        moments += [one.ended for one in probes.handled() if one.proved or one.codes]
     return max(moments, default=None)
 
 
