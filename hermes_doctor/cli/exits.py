@@ -122,7 +122,7 @@ def _other(error: Exception) -> int:
     if isinstance(error, MemoryError):
         from hermes_doctor.system import memory_limit
 
-        return say_problem(f"{memory_limit.reason('This command')}.", 2)
+        return say_problem(f"{memory_limit.reason('This command', memory_limit.COMMAND)}.", 2)
     if isinstance(error, OSError) and _state["changed"]:
         return _say_unreported(error)
     if isinstance(error, OSError) and error.errno and not error.filename:

@@ -36,11 +36,25 @@ def main() -> None:
     os._exit(code)
 
 
+_READING = frozenset({"check", "config", "explain", "history", "list", "probe", "timeline"})
+"""Commands that start nothing that needs more memory than the limit allows."""
+
+
 def _run() -> object:
+    """Run the command; one that only reads gets a limited amount of memory."""
+    words = sys.argv[1:]
+    if not _READING.isdisjoint(words[:1]):
+        from hermes_doctor.system import memory_limit
+
+        with memory_limit.limited():
+            return _run_words(words)
+    return _run_words(words)
+
+
+def _run_words(words: list[str]) -> object:
     """Run the command; plain words are understood without loading typer."""
     from hermes_doctor.cli import quick_args
 
-    words = sys.argv[1:]
     if words == ["--version"]:
         from hermes_doctor.cli import front_page
 

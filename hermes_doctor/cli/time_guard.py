@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-SECONDS = 14.5
+SECONDS = 14.0
 """For one home; the checks themselves end earlier, so that their results can be shown."""
 NETWORK = 30.0
 """More seconds with --network."""
@@ -187,8 +187,8 @@ class _Guard:
         from hermes_doctor.message import text
 
         why = text(
-            "The check was ended after {seconds:g} s. The home may be on a drive that no longer "
-            "answers.",
+            "The check was ended after {seconds:g} s, because the drive of the home does not answer "
+            "or a file in it takes too long to read.",
             seconds=self.seconds,
         )
         code = exit_code_for_monitors(say_problem(why, 2))

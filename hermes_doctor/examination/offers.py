@@ -49,7 +49,9 @@ def refusals(
         thread = threading.Thread(target=work, name="offers", daemon=True)
         thread.start()
         left = max(0.0, probes.end + 1 - time.monotonic())
-        thread.join(min(time_limits.stretch(LIMIT), left))  # then it is abandoned: planning only reads
+        thread.join(
+            min(time_limits.stretch(LIMIT), left)
+        )  # then it is abandoned: planning only reads
     return dict(found)
 
 

@@ -29,6 +29,7 @@ from hermes_doctor.plugins.mount import Broken
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.supervisors.unit import DOCKER
 from hermes_doctor.system import memory_limit
+from hermes_doctor.system.time_limits import SLICE
 
 LIMIT = 30.0
 """Seconds for all checks together, counted as on an idle machine, like the limit of each check."""
@@ -42,7 +43,10 @@ def examine(
     progress: Callable[[str], None] | None = None,
 ) -> tuple[list[CheckResult], list[Finding]]:
     """Run every check; return results in the order of the checks, findings worst first."""
-    with redirect_stdout(sys.stderr):  # what a check prints is not part of our output
+    with (
+        memory_limit.limited(memory_limit.CHECKS),
+        redirect_stdout(sys.stderr),
+    ):  # what a check prints is not part of our output
         return _examine(probes, checks, limit, progress)
 
 
@@ -54,13 +58,23 @@ def _examine(
 ) -> tuple[list[CheckResult], list[Finding]]:
     probes.choose_knowledge()
     run = Run(probes, checks, limit)
-    while run.goes_on():
-        run.watch()
-        run.tell(progress)
-    run.tell(progress)
+    while not _finish(run, progress):
+        time.sleep(SLICE)  # a check has taken all memory; it gets the same error and ends
     ordered = run.answers()
     findings = [finding for answer in ordered for finding in answer.findings]
     return [answer.result() for answer in ordered], sort(findings)
+
+
+def _finish(run: Run, progress: Callable[[str], None] | None) -> bool:
+    """Watch the checks until all have ended; return False if there is no memory for it now."""
+    try:
+        while run.goes_on():
+            run.watch()
+            run.tell(progress)
+        run.tell(progress)
+    except MemoryError:
+        return False
+    return True
 
 
 def sort(findings: Sequence[Finding]) -> list[Finding]:

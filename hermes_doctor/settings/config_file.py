@@ -106,6 +106,8 @@ def _built(data: bytes) -> tuple[Any, ParseError | None, yaml.Node | None]:
         position = _position(error)
         at = content.count("\n", 0, position) + 1 if position else None
         return None, ParseError("contains a character that YAML does not allow", at), None
+    except MemoryError:
+        raise
     except Exception as error:  # noqa: BLE001 (PyYAML raises nearly anything)
         kind = type(error).__name__
         return None, ParseError(f"contains a value that YAML cannot build ({kind})"), None

@@ -13,49 +13,46 @@ from collections.abc import Iterator
 from hermes_doctor.message import Message, text
 from hermes_doctor.system.files import MEGABYTE, size
 
-MOST = 360 * MEGABYTE
-"""With the program itself less than 400 MB."""
+COMMAND = 360 * MEGABYTE
+"""For a whole command: with the program itself less than 400 MB."""
+CHECKS = 300 * MEGABYTE
+"""For the checks. The rest is for the report, because glibc keeps what a thread has freed."""
 _guard = threading.Lock()
-_users = 0
-_before = 0
+_limits: list[int] = []
+"""Those that apply now; the lowest one counts."""
+_before: int | None = None
+"""The limit without ours."""
 
 
 @contextlib.contextmanager
-def limited() -> Iterator[None]:
-    """Apply the limit until the last of these contexts ends; programs started meanwhile keep it."""
-    global _users
+def limited(most: int = COMMAND) -> Iterator[None]:
+    """Limit the memory of the process to `most` bytes; programs started meanwhile inherit it."""
     with _guard:
-        _users += 1
-        if _users == 1:
-            _apply()
+        _limits.append(most)
+        _apply()
     try:
         yield
     finally:
         with _guard:
-            _users -= 1
-            if not _users:
-                _lift()
+            _limits.remove(most)
+            _apply()
 
 
-def reason(what: str) -> Message:
+def reason(what: str, most: int = CHECKS) -> Message:
     """Say that something needs more memory than it may use."""
-    return text("{what} needs more than {most} of memory", what=what, most=size(MOST))
+    return text("{what} needs more than {most} of memory", what=what, most=size(most))
 
 
 def _apply() -> None:
+    """Set the soft limit; one that the operator has set is never raised."""
     global _before
     import resource
 
-    _before, most = resource.getrlimit(resource.RLIMIT_DATA)
-    known = [limit for limit in (_before, MOST) if limit != resource.RLIM_INFINITY]
+    now, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if _before is None:
+        _before = now
+    known = [limit for limit in (_before, *_limits) if limit != resource.RLIM_INFINITY]
     with contextlib.suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_DATA, (min(known), most))
-
-
-def _lift() -> None:
-    import resource
-
-    with contextlib.suppress(OSError, ValueError):
-        resource.setrlimit(
-            resource.RLIMIT_DATA, (_before, resource.getrlimit(resource.RLIMIT_DATA)[1])
-        )
+        resource.setrlimit(resource.RLIMIT_DATA, (min(known, default=resource.RLIM_INFINITY), hard))
+    if not _limits:
+        _before = None
