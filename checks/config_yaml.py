@@ -26,7 +26,7 @@ def config_yaml(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     fault = config.fault
     if fault is None:
         return
-    from hermes_doctor.api import yaml_mistake
+    from hermes_doctor.api import UNFOLDS, yaml_mistake
 
     copies, searched = [], True
     try:
@@ -62,7 +62,10 @@ def config_yaml(probes: Probes) -> Iterator[Finding | CouldNotLook]:
         ),
         subject="config.yaml",
         detail=sentences(
-            "Hermes ignores the whole file and runs on its defaults.", cause.what if cause else ""
+            "Hermes needs more memory than the machine has to read it."
+            if fault == UNFOLDS
+            else "Hermes ignores the whole file and runs on its defaults.",
+            cause.what if cause else "",
         ),
         next=_next(repairable=repairable or bool(copies), searched=searched),
         evidence=tuple(evidence),

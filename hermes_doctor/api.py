@@ -159,11 +159,13 @@ if TYPE_CHECKING:
     )
     from hermes_doctor.settings.access import Access
     from hermes_doctor.settings.admission import PlatformAdmission as Entrance
+    from hermes_doctor.settings.config_file import UNFOLDS
     from hermes_doctor.settings.config_version import config_version as age
     from hermes_doctor.settings.credential_pool import Credential as Entry
     from hermes_doctor.settings.deprecated import deprecated_settings as older_settings
     from hermes_doctor.settings.document import display_path as named
     from hermes_doctor.settings.model_vendors import openrouter_name, vendor_of
+    from hermes_doctor.settings.env_parsers import line_of_expansion
     from hermes_doctor.settings.env_lines import (
         OddLine,
         differing_keys as differing,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from hermes_doctor.home import Home
     from hermes_doctor.model import Report
 
+LIMIT = 11.0
+"""Seconds of the clock for the checks of one home; see `time_guard`."""
 FAIL_ON = "error"
 TEXT = "text"
 STDOUT = Path("-")
@@ -36,7 +39,7 @@ def run(
     force: bool = False,
 ) -> int:
     """Examine each requested home, print the reports, and return the exit code."""
-    from hermes_doctor.cli import shared_options
+    from hermes_doctor.cli import shared_options, time_guard
     from hermes_doctor.probes.probes import Probes
 
     chosen = parse_format(format, json=json)
@@ -52,7 +55,14 @@ def run(
 
         named = one.path if all_homes else shared_options.named_home(home)
         repeat = shared_options.repeat_options(named, plugins, deep=deep, network=network)
-        probes = Probes(one, deep=deep, network=network, alone=len(homes) == 1)
+        time_guard.begin_home()
+        probes = Probes(
+            one,
+            deep=deep,
+            network=network,
+            alone=len(homes) == 1,
+            seconds=math.inf if deep else LIMIT + (time_guard.NETWORK if network else 0),
+        )
         with _progress(chosen == TEXT, len(checks), probes.progress) as step:
             report = runner.report(
                 probes,

@@ -90,7 +90,7 @@ def exit_code_of(run: Callable[[], object]) -> int:
     except KeyboardInterrupt:
         return _interrupted()
     except (Trouble, CouldNotLook, CannotFix) as trouble:
-        return _say(str(trouble), 1 if _state["partial"] else 2)
+        return say_problem(str(trouble), 1 if _state["partial"] else 2)
     except Exception as error:  # noqa: BLE001 (the last place where anything can be caught)
         return _other(error)
 
@@ -103,7 +103,7 @@ def _interrupted() -> int:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.stderr is not None and sys.stderr.isatty():
         print(file=sys.stderr)  # noqa: T201 (the terminal has written ^C into this line)
-    return _say(_interrupt_text(), INTERRUPTED)
+    return say_problem(_interrupt_text(), INTERRUPTED)
 
 
 def _other(error: Exception) -> int:
@@ -118,19 +118,23 @@ def _other(error: Exception) -> int:
         where = getattr(error, "ctx", None)
         hint = f" Try: {where.command_path} --help" if where is not None else ""
         said = _without_addresses(error.format_message())
-        return _say(said + ("" if said.endswith((".", "?")) else ".") + hint, 2)
+        return say_problem(said + ("" if said.endswith((".", "?")) else ".") + hint, 2)
+    if isinstance(error, MemoryError):
+        from hermes_doctor.system import memory_limit
+
+        return say_problem(f"{memory_limit.reason('This command', memory_limit.COMMAND)}.", 2)
     if isinstance(error, OSError) and _state["changed"]:
         return _say_unreported(error)
     if isinstance(error, OSError) and error.errno and not error.filename:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         said = "Could not write the output or a file" if full else "The system reported an error"
-        return _say(f"{said}: {_reason(error)}.", 2)
+        return say_problem(f"{said}: {_reason(error)}.", 2)
     if isinstance(error, OSError):
         name = f": {error.filename}" if error.filename else ""
-        return _say(f"{_reason(error)}{name}", 2)
+        return say_problem(f"{_reason(error)}{name}", 2)
     from hermes_doctor.examination.running_checks import describe_crash
 
-    return _say(
+    return say_problem(
         f"This is a bug in hermes-doctor: {describe_crash(error)}. No file is left half-written. "
         f"Please report it together with the command you typed.",
         2,
@@ -140,7 +144,7 @@ def _other(error: Exception) -> int:
 def _say_unreported(error: OSError) -> int:
     """Say that only the report is missing, and return the exit code."""
     why = _reason(error).lower()
-    return _say(
+    return say_problem(
         f"The changes were made, but the report could not be written ({why}). "
         "See: hermes-doctor check",
         1,
@@ -170,7 +174,8 @@ def _document(message: str, code: int) -> str:
     return document.dump(document.of_trouble(message, code))
 
 
-def _say(message: str, code: int) -> int:
+def say_problem(message: str, code: int) -> int:
+    """Print one line about the problem, or a document, and return the exit code."""
     from hermes_doctor.redaction import clean
 
     _state["error reported"] = True
@@ -207,7 +212,7 @@ def exit_code_without_output(error: OSError, code: int) -> int:
         return code or 1
     if _state["changed"]:
         return _say_unreported(error)
-    return _say(f"Could not write the output: {_reason(error)}.", 2)
+    return say_problem(f"Could not write the output: {_reason(error)}.", 2)
 
 
 def _format_asked() -> str | None:

@@ -10,6 +10,7 @@ def main() -> None:
     """Run a command; every expected failure is one line and an exit code."""
     import gc
 
+    from hermes_doctor.cli import time_guard
     from hermes_doctor.cli.exits import (
         exit_code_for_monitors,
         exit_code_of,
@@ -20,6 +21,8 @@ def main() -> None:
     guard_output()
     gc.set_threshold(100_000)  # an examination makes little garbage (see `__main__`)
     gc.enable()
+    if time_guard.is_needed(sys.argv[1:]):
+        time_guard.start(sys.argv[1:])
     code = exit_code_of(_run)
     try:
         if sys.stdout is not None:  # closed by the caller
@@ -30,14 +33,30 @@ def main() -> None:
     # Threads of checks that timed out may still hang in a system call: do not wait for them.
     if sys.stderr is not None:
         sys.stderr.flush()
-    os._exit(exit_code_for_monitors(code))
+    code = exit_code_for_monitors(code)
+    time_guard.report(code)
+    os._exit(code)
+
+
+_READING = frozenset({"check", "config", "explain", "history", "list", "probe", "timeline"})
+"""Commands that start nothing that needs more memory than the limit allows."""
 
 
 def _run() -> object:
+    """Run the command; one that only reads gets a limited amount of memory."""
+    words = sys.argv[1:]
+    if not _READING.isdisjoint(words[:1]):
+        from hermes_doctor.system import memory_limit
+
+        with memory_limit.limited():
+            return _run_words(words)
+    return _run_words(words)
+
+
+def _run_words(words: list[str]) -> object:
     """Run the command; plain words are understood without loading typer."""
     from hermes_doctor.cli import quick_args
 
-    words = sys.argv[1:]
     if words == ["--version"]:
         from hermes_doctor.cli import front_page
 

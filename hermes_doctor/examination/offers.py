@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING
@@ -47,7 +48,10 @@ def refusals(
     with redirect_stdout(sys.stderr):  # what a fix prints is not part of the report
         thread = threading.Thread(target=work, name="offers", daemon=True)
         thread.start()
-        thread.join(time_limits.stretch(LIMIT))  # then it is abandoned: planning only reads
+        left = max(0.0, probes.end + 1 - time.monotonic())
+        thread.join(
+            min(time_limits.stretch(LIMIT), left)
+        )  # then it is abandoned: planning only reads
     return dict(found)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from datetime import UTC, datetime
 
 from hermes_doctor.examination import asked, offers, states
@@ -29,6 +29,8 @@ from hermes_doctor.plugins.load import Plugins
 from hermes_doctor.plugins.mount import Broken
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.supervisors.unit import DOCKER
+from hermes_doctor.system import memory_limit
+from hermes_doctor.system.time_limits import SLICE
 
 LIMIT = 30.0
 """Seconds for all checks together, counted as on an idle machine, like the limit of each check."""
@@ -42,7 +44,10 @@ def examine(
     progress: Callable[[str], None] | None = None,
 ) -> tuple[list[CheckResult], list[Finding]]:
     """Run every check; return results in the order of the checks, findings worst first."""
-    with redirect_stdout(sys.stderr):  # what a check prints is not part of our output
+    with (
+        memory_limit.limited(memory_limit.CHECKS),
+        redirect_stdout(sys.stderr),
+    ):  # what a check prints is not part of our output
         return _examine(probes, checks, limit, progress)
 
 
@@ -54,15 +59,25 @@ def _examine(
 ) -> tuple[list[CheckResult], list[Finding]]:
     probes.choose_knowledge()
     run = Run(probes, checks, limit)
-    while run.goes_on():
-        run.watch()
-        run.tell(progress)
-    run.tell(progress)
+    while not _finish(run, progress):
+        time.sleep(SLICE)  # a check has taken all memory; it gets the same error and ends
     ordered = run.answers()
     findings = [finding for answer in ordered for finding in answer.findings]
     # hidden here, secrets cannot come into a report, a history, a receipt or a notice
     results, findings = masked(([answer.result() for answer in ordered], findings))
     return results, sort(findings)
+
+
+def _finish(run: Run, progress: Callable[[str], None] | None) -> bool:
+    """Watch the checks until all have ended; return False if there is no memory for it now."""
+    try:
+        while run.goes_on():
+            run.watch()
+            run.tell(progress)
+        run.tell(progress)
+    except MemoryError:
+        return False
+    return True
 
 
 def sort(findings: Sequence[Finding]) -> list[Finding]:
@@ -94,6 +109,20 @@ def report(
     The operator's `severities` replace those of the checks; a code whose severity is None is left
     out, but only after the causes were found.
     """
+    with memory_limit.limited():
+        return _report(probes, plugins, checks, options, page_options, limit, progress, severities)
+
+
+def _report(
+    probes: Probes,
+    plugins: Plugins,
+    checks: Sequence[Check],
+    options: str,
+    page_options: str,
+    limit: float,
+    progress: Callable[[str], None] | None,
+    severities: Mapping[str, Severity | None],
+) -> Report:
     started, clock = datetime.now(UTC), time.monotonic()
     results, findings = examine(probes, checks, limit=limit, progress=progress)
     heard = findings
@@ -225,7 +254,8 @@ def _ladder(probes: Probes) -> tuple[Rung, ...]:
 def _fresh_start(probes: Probes) -> float | None:
     """When the gateway that runs now was started, or this tool last worked on the home."""
     moments = [one.started_at.timestamp() for one in _gateways(probes) or ()]
-    moments += [one.ended for one in probes.handled() if one.proved or one.codes]
+    with suppress(CouldNotLook):
+        moments += [one.ended for one in probes.handled() if one.proved or one.codes]
     return max(moments, default=None)
 
 

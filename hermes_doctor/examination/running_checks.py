@@ -22,7 +22,7 @@ from hermes_doctor.model import (
 from hermes_doctor.plugins.declare import Check
 from hermes_doctor.plugins.needs import is_option, why_absent
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.system import time_limits, watched
+from hermes_doctor.system import memory_limit, time_limits, watched
 from hermes_doctor.system.once import DEEP
 from hermes_doctor.system.watched import WatchedThread
 
@@ -90,6 +90,8 @@ class RunningCheck:
             self.doubts.append(str(doubt))
         except Skip as skip:
             self.skipped = str(skip)
+        except MemoryError:
+            self.doubts.append(memory_limit.reason("this check"))
         except BaseException as error:
             self.crashed = describe_crash(error)
         finally:
@@ -259,13 +261,24 @@ class Run:
         self._finished.append(answer.check.id)
 
     def _is_over(self) -> bool:
-        return self._clock.read() >= self._end
+        return self._clock.read() >= self._end or time.monotonic() >= self.probes.end
 
     def _start_worker(self) -> None:
         worker = _Worker(self)
         self._workers.append(worker)
         self._idle.clear()
-        threading.Thread(target=worker.work, name="check-worker", daemon=True).start()
+        try:
+            threading.Thread(target=worker.work, name="check-worker", daemon=True).start()
+        except RuntimeError:  # no memory for its stack
+            self._workers.remove(worker)
+            if not self._workers:
+                self._give_up_waiting()
+
+    def _give_up_waiting(self) -> None:
+        """Give up the checks that have not started."""
+        while self._waiting:
+            self._keep(RunningCheck(self._waiting.pop(), memory_limit.reason("this check")))
+        self._idle.set()
 
     def _give_up(self) -> None:
         """Abandon threads whose check or probe takes too long; this is safe, as they only read."""
@@ -274,10 +287,10 @@ class Run:
             answer = worker.answer
             if answer is None:
                 continue
-            if now >= self._due[answer.check.id]:
+            if now >= self._due[answer.check.id] or self._is_over():
                 own = answer.check.limit * self._stretch
                 worker.abandon()
-                in_all = now >= self._end
+                in_all = self._is_over()
                 why = CUT_OFF if in_all else f"took longer than {own:g} s"
                 self._keep(self._late(answer, why))
             elif worker.give_up_overdue():

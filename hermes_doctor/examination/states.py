@@ -261,8 +261,9 @@ def _data(
     probes: Probes, problems: _Problems, unchecked: Set[str], left_out: Set[str]
 ) -> Iterable[Part]:
     problem = problems.of(DATA)
+    end = probes.end + 1
     try:
-        said = [limited("size of the history", DISK, lambda: _history(probes, bool(problem)))]
+        said = [limited("size of the history", DISK, lambda: _history(probes, bool(problem)), end)]
     except CouldNotLook:
         if problem is None:
             raise
@@ -274,7 +275,7 @@ def _data(
     except CouldNotLook:
         pass
     try:
-        said.append(limited("backups", DISK, lambda: _newest_backup(probes)))
+        said.append(limited("backups", DISK, lambda: _newest_backup(probes), end))
     except CouldNotLook:
         said.append("age of the backup unknown")
     shown = ", ".join(filter(None, said))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import threading
+import time
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -36,6 +38,7 @@ class CoreProbes:
         network: bool = False,
         alone: bool = True,
         paid_requests: bool = True,
+        seconds: float = math.inf,
     ) -> None:
         self.home = home
         self.alone = alone
@@ -44,6 +47,8 @@ class CoreProbes:
         self.network = network
         self.paid_requests = paid_requests
         """Whether requests that cost money are allowed."""
+        self.end = time.monotonic() + seconds
+        """The moment from which all calls that have not ended are given up."""
         self.cells: dict[tuple[object, ...], CachedCall] = {}
         self.guard = threading.Lock()
         self.shares: dict[str, Callable[[], float]] = {}

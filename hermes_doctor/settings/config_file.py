@@ -8,15 +8,17 @@ from typing import Any
 
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple, pattern
+from hermes_doctor.message import text
+from hermes_doctor.model import CouldNotLook
 from hermes_doctor.settings.fast_yaml import yaml
 from hermes_doctor.system.files import MEGABYTE, Snapshot, read_if_there
 
 NAME = "config.yaml"
 LIMIT = 4 * MEGABYTE
-DEEPEST, MOST_MERGED = 100, 100_000
+DEEPEST, MOST_UNFOLDED, MOST_VALUES = 100, 100_000, 50_000
 """No real file comes near these limits.
 
-libyaml's bindings overflow the C stack on hostile nesting, and merges can exhaust the memory.
+libyaml's bindings overflow the C stack on hostile nesting, and aliases can exhaust the memory.
 """
 
 FAST = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -36,6 +38,11 @@ class ParseError(NamedTuple):
     column: int | None = None
 
 
+TOO_DEEP = ParseError(f"nested more than {DEEPEST} levels deep")
+TOO_LONG = ParseError(f"too many values to read (more than {MOST_VALUES:,})")
+UNFOLDS = ParseError(f"its aliases unfold to more than {MOST_UNFOLDED:,} values")
+
+
 class ConfigFile(NamedTuple):
     """config.yaml: its bytes, and either its values or what is wrong with them."""
 
@@ -49,12 +56,15 @@ class ConfigFile(NamedTuple):
 
 
 def read(home: Home) -> ConfigFile | None:
-    """config.yaml of this home, or None when there is none."""
+    """config.yaml of this home, or None when there is none; CouldNotLook if it is too long."""
     found = read_if_there(home / NAME, LIMIT)
     if found is None:
         return None
     data, taken = found
-    return ConfigFile(home / NAME, data, taken, *_parsed(data))
+    parsed = _parsed(data)
+    if parsed[1] is TOO_LONG:
+        raise CouldNotLook(text("{file}: {reason}", file=NAME, reason=TOO_LONG.what))
+    return ConfigFile(home / NAME, data, taken, *parsed)
 
 
 def parse(data: bytes) -> tuple[dict[Any, Any] | None, ParseError | None]:
@@ -80,28 +90,28 @@ def _parsed(data: bytes) -> tuple[dict[Any, Any] | None, ParseError | None, yaml
 
 def _built(data: bytes) -> tuple[Any, ParseError | None, yaml.Node | None]:
     try:
-        text = data.decode("utf-8")
+        content = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         return None, ParseError(f"byte 0x{data[error.start]:02x} is not UTF-8", line), None
     try:
-        if is_too_deep(text):
-            return None, ParseError(f"nested more than {DEEPEST} levels deep"), None
-        if expands_too_far(text):
-            return None, ParseError(f"its merges unfold to more than {MOST_MERGED} settings"), None
-        values, root = _fast_load(text) or _load(text, loader_for(text))
+        if fault := why_not_built(content):
+            return None, fault, None
+        values, root = _fast_load(content) or _load(content, loader_for(content))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = (mark.line + 1, mark.column + 1) if mark else (None, None)
         return None, ParseError(_mask(error.problem or "cannot be parsed"), *place), None
     except yaml.YAMLError as error:
         position = _position(error)
-        at = text.count("\n", 0, position) + 1 if position else None
+        at = content.count("\n", 0, position) + 1 if position else None
         return None, ParseError("contains a character that YAML does not allow", at), None
+    except MemoryError:
+        raise
     except Exception as error:  # noqa: BLE001 (PyYAML raises nearly anything)
         kind = type(error).__name__
         return None, ParseError(f"contains a value that YAML cannot build ({kind})"), None
-    changed = "<<" in text or text.startswith("\ufeff")  # merges are expanded in the nodes
+    changed = "<<" in content or content.startswith("\ufeff")  # merges are expanded in the nodes
     return values, None, None if changed else root
 
 
@@ -138,49 +148,47 @@ def loader_for(text: str) -> Any:
     return yaml.SafeLoader if disputed else FAST
 
 
-def is_too_deep(text: str) -> bool:
-    """Tell whether building the values would overflow the stack."""
-    depth = 0
+def why_not_built(content: str) -> ParseError | None:
+    """Return why the file takes too much time, memory or stack to build its values."""
+    depth = values = 0
     try:
-        for event in yaml.parse(text, FAST):
+        for event in yaml.parse(content, FAST):
+            values += isinstance(event, yaml.NodeEvent)
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > DEEPEST:
-                return True
+                return TOO_DEEP
+            if values > MOST_VALUES:
+                return TOO_LONG
+        return _unfolded(yaml.compose(content, FAST)) if "*" in content else None
     except yaml.YAMLError:  # the other parser decides
-        pass
-    return False
+        return None
 
 
-def expands_too_far(text: str) -> bool:
-    """Tell whether merges (`<<: [*a, *a]`) expand to more settings than can be built."""
-    if "<<" not in text or "*" not in text:
-        return False
-    counted: dict[int, int] = {}
+def _unfolded(root: yaml.Node | None) -> ParseError | None:
+    """Return why the values are too many or too deep once every alias is replaced."""
+    measured: dict[int, tuple[int, int]] = {}
 
-    def settings(node: yaml.Node) -> int:
-        if id(node) in counted:
-            return counted[id(node)]
-        counted[id(node)] = 0  # a node that merges itself
+    def measure(node: yaml.Node) -> tuple[int, int]:
+        """Return the number of values in a node, and their levels."""
+        if id(node) in measured:
+            return measured[id(node)]
+        measured[id(node)] = (0, 0)  # a node that contains itself
+        inner: list[yaml.Node] = []
         if isinstance(node, yaml.SequenceNode):
-            found = sum(settings(one) for one in node.value)
+            inner = node.value
         elif isinstance(node, yaml.MappingNode):
-            merged = [value for key, value in node.value if key.value == "<<"]
-            found = len(node.value) + sum(settings(value) for value in merged)
-            for _, value in node.value:
-                settings(value)
-        else:
-            found = 0
-        counted[id(node)] = found
-        return found
+            inner = [one for pair in node.value for one in pair]
+        sizes = [measure(one) for one in inner]
+        count = 1 + sum(count for count, _ in sizes)
+        depth = 1 + max((depth for _, depth in sizes), default=0)
+        measured[id(node)] = min(count, MOST_UNFOLDED + 1), depth
+        return measured[id(node)]
 
-    try:
-        node = yaml.compose(text, FAST)
-    except yaml.YAMLError:  # the other parser decides
-        return False
-    if node is not None:
-        settings(node)
-    return max(counted.values(), default=0) > MOST_MERGED
+    count, depth = measure(root) if root is not None else (0, 0)
+    if count > MOST_UNFOLDED:
+        return UNFOLDS
+    return TOO_DEEP if depth > DEEPEST + 1 else None
 
 
 def _position(error: yaml.YAMLError) -> int:

@@ -82,6 +82,8 @@ class Document:
             self.values = _Values(names, self).of(root)
         except RecursionError:
             self.fault = ParseError("refers to itself")
+        except MemoryError:
+            raise
         except Exception as error:  # noqa: BLE001 (PyYAML raises nearly anything)
             self.fault = ParseError(
                 f"contains a value that YAML cannot build ({type(error).__name__})"

@@ -7,12 +7,16 @@ from pathlib import Path
 
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import NamedTuple, pattern
+from hermes_doctor.message import text
+from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system.files import MEGABYTE, Snapshot, read_if_there
 
 NAME = ".env"
 _NAME = pattern(r"[A-Z][A-Z0-9_]{0,63}")
 _ASSIGNMENT = pattern(rb"[ \t]*(?:export[ \t]+)?[A-Z_][A-Z0-9_]*=")
 LIMIT = 4 * MEGABYTE
+MOST_LINES = 20_000
+"""No real file comes near it; python-dotenv reads some 20,000 lines per second."""
 
 MANGLED = "mangled"
 """A byte order mark that was decoded as text and saved: two replacement characters."""
@@ -149,6 +153,10 @@ def _variables(data: bytes) -> int:
 
 
 def read(home: Home) -> EnvFile | None:
-    """.env of this home, or None when there is none."""
+    """.env of this home, or None when there is none; CouldNotLook if it has too many lines."""
     found = read_if_there(home / NAME, LIMIT)
+    if found and max(found[0].count(b"\n"), found[0].count(b"\r")) > MOST_LINES:
+        raise CouldNotLook(
+            text("{file}: too many lines to read (more than {most:,})", file=NAME, most=MOST_LINES)
+        )
     return EnvFile(home / NAME, *found) if found else None

@@ -13,9 +13,12 @@ import re
 from collections.abc import Iterator, Mapping
 
 from hermes_doctor.lazy import NamedTuple, pattern
-from hermes_doctor.settings.env_file import NAME, EnvFile
+from hermes_doctor.message import text
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.settings.env_file import LIMIT, NAME, EnvFile
 from hermes_doctor.settings.release import Release
 from hermes_doctor.settings.sourced_text import ENV, Source, Text
+from hermes_doctor.system.files import size
 
 _PLAIN = pattern(
     r"""(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)=(?:"([^"\\$\n]*)"|'([^'\\$\n]*)'|"""
@@ -43,13 +46,37 @@ class EnvReadings(NamedTuple):
     own: ParsedEnv
 
 
+class ExpandsTooFar(CouldNotLook):
+    """The variables that refer to others contain more than LIMIT characters together."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__(
+            text("{file}: its variables expand to more than {most}", file=NAME, most=size(LIMIT))
+        )
+        self.line = line
+
+
 NOTHING = EnvReadings(ParsedEnv({}, {}), ParsedEnv({}, {}))
 
 
 def read(file: EnvFile, release: Release, environment: Mapping[str, str]) -> EnvReadings:
-    """Read the variables with each parser; `environment` is what `${NAME}` may refer to."""
+    """Read the variables with each parser; `environment` is what `${NAME}` may refer to.
+
+    Raises ExpandsTooFar if these references make the values too long.
+    """
     lines = list(_tidied(_text(file, release), release))
     return EnvReadings(_dotenv(file, lines, environment), _own(lines, release))
+
+
+def line_of_expansion(file: EnvFile) -> int | None:
+    """Return the line at which references have made the values too long; None if none has."""
+    if b"${" not in file.data:
+        return None
+    try:
+        _dotenv(file, list(_tidied(_text(file, Release(None)), Release(None))), {})
+    except ExpandsTooFar as found:
+        return found.line
+    return None
 
 
 def _text(file: EnvFile, release: Release) -> str:
@@ -115,13 +142,15 @@ def _dotenv(
     from dotenv.parser import parse_stream
     from dotenv.variables import parse_variables
 
-    text = "\n".join(line for _, line in lines)
-    if "\ufffd" in text and file.mark is None:
-        text = file.data.decode("latin-1")  # Hermes reads such a file as Latin-1
+    content = "\n".join(line for _, line in lines)
+    if "\ufffd" in content and file.mark is None:
+        content = file.data.decode("latin-1")  # Hermes reads such a file as Latin-1
+    scope: dict[str, str | None] = dict(environment)
+    left = LIMIT + len(content)
     found: dict[str, Text] = {}
     again: dict[str, tuple[int, ...]] = {}
     unread = []
-    for binding in parse_stream(StringIO(text)):
+    for binding in parse_stream(StringIO(content)):
         blank = len(binding.original.string) - len(binding.original.string.lstrip())
         above = binding.original.string.count("\n", 0, blank)
         number = _number(lines, binding.original.line + above)
@@ -129,8 +158,13 @@ def _dotenv(
             unread.append(number)
         if binding.key is None or binding.value is None:
             continue
-        scope: dict[str, str | None] = {**environment, **found}
-        value = "".join(atom.resolve(scope) for atom in parse_variables(binding.value))
+        parts = []
+        for atom in parse_variables(binding.value):
+            parts.append(atom.resolve(scope))
+            left -= len(parts[-1])
+            if left < 0:
+                raise ExpandsTooFar(number)
+        value = scope[binding.key] = "".join(parts)
         _keep(found, again, binding.key, value, number)
     return ParsedEnv(found, again, tuple(unread))
 

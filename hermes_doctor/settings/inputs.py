@@ -7,16 +7,21 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
+from hermes_doctor import message
 from hermes_doctor.lazy import EMPTY, pattern
-from hermes_doctor.settings import env_parsers
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.settings import config_file, env_parsers
 from hermes_doctor.settings.document import Document
 from hermes_doctor.settings.env_parsers import EnvReadings
 from hermes_doctor.settings.release import Release
 from hermes_doctor.settings.sourced_text import PROCESS, Source, Text, text
+from hermes_doctor.system.files import MEGABYTE, size
 
 _REFERENCE = pattern(r"\${([^}]+)}")
 _MOVED = ("provider", "base_url", "context_length")
 ABSENT = Text("")
+MOST_EXPANDED = 4 * MEGABYTE
+"""Characters that references in config.yaml may be replaced by."""
 
 
 class SettingInputs:
@@ -50,16 +55,20 @@ class SettingInputs:
 
     @cached_property
     def variables(self) -> Mapping[str, Text]:
-        """The gateway's final environment: .env overrides, config.yaml fills gaps."""
+        """The gateway's final environment: .env overrides, config.yaml fills gaps.
+
+        This and `config` raise CouldNotLook if references make the values too long.
+        """
         found = {
             name: Text(value, Source(PROCESS, name)) for name, value in self.started_with.items()
         }
         found |= self.readings.dotenv.values
         found = {name: env_parsers.ascii_credential(name, value) for name, value in found.items()}
+        fill = _Expansion(found).fill
         for name, value in self.raw.items():
             if isinstance(name, str) and isinstance(value, str | int | float):
                 try:
-                    said = str(_expanded(value, found, {}))
+                    said = str(fill(value))
                 except ValueError:  # a number with more digits than Python converts
                     continue
                 found.setdefault(name, Text(said, self.document.source(name)))
@@ -97,7 +106,7 @@ class SettingInputs:
     def config(self) -> Mapping[Any, Any]:
         """config.yaml after Hermes has normalised and expanded it."""
         ordered = normalise_config(self.raw, self.release)
-        found: Mapping[Any, Any] = _expanded(ordered, self.variables, {})
+        found: Mapping[Any, Any] = _Expansion(self.variables).fill(ordered)
         return found
 
     @cached_property
@@ -139,35 +148,51 @@ def normalise_config(config: Mapping[Any, Any], release: Release) -> dict[Any, A
     return result
 
 
-def _expanded(value: Any, variables: Mapping[str, Text], done: dict[int, Any]) -> Any:
-    """Return the value with every `${NAME}` of a set variable replaced."""
-    if isinstance(value, str):
-        return _filled(text(value), variables) if "${" in value else value
-    if not isinstance(value, dict | list):
-        return value
-    if id(value) not in done:
-        made: Any = {} if isinstance(value, dict) else []
-        done[id(value)] = made
-        if isinstance(value, dict):
-            made.update({key: _expanded(one, variables, done) for key, one in value.items()})
-        else:
-            made += [_expanded(one, variables, done) for one in value]
-    return done[id(value)]
+class _Expansion:
+    """Replaces every `${NAME}` of a set variable, up to MOST_EXPANDED characters in all."""
 
+    def __init__(self, variables: Mapping[str, Text]) -> None:
+        self._variables = variables
+        self._left = MOST_EXPANDED
+        self._done: dict[int, Any] = {}
 
-def _filled(value: Text, variables: Mapping[str, Text]) -> Text:
-    used: list[Source] = []
+    def fill(self, value: Any) -> Any:
+        """Return the value with the references replaced."""
+        if isinstance(value, str):
+            return self._text(text(value)) if "${" in value else value
+        if not isinstance(value, dict | list):
+            return value
+        if id(value) not in self._done:
+            made: Any = {} if isinstance(value, dict) else []
+            self._done[id(value)] = made
+            if isinstance(value, dict):
+                made.update({key: self.fill(one) for key, one in value.items()})
+            else:
+                made += [self.fill(one) for one in value]
+        return self._done[id(value)]
 
-    def fill(match: re.Match[str]) -> str:
-        found = variables.get(match[1])
-        if found is None:
-            return match[0]
-        used.append(found.source)
-        return str(found)
+    def _text(self, value: Text) -> Text:
+        used: list[Source] = []
 
-    filled = _REFERENCE.sub(fill, value)
-    source = value.source._replace(via=used[0]) if used else value.source
-    return Text(filled, source)
+        def fill(match: re.Match[str]) -> str:
+            found = self._variables.get(match[1])
+            if found is None:
+                return match[0]
+            self._left -= len(found)
+            if self._left < 0:
+                raise CouldNotLook(
+                    message.text(
+                        "{file}: its variables expand to more than {most}",
+                        file=config_file.NAME,
+                        most=size(MOST_EXPANDED),
+                    )
+                )
+            used.append(found.source)
+            return str(found)
+
+        filled = _REFERENCE.sub(fill, value)
+        source = value.source._replace(via=used[0]) if used else value.source
+        return Text(filled, source)
 
 
 def references(value: str) -> list[str]:

@@ -66,7 +66,7 @@ def _mistake(data: bytes, fault: ParseError) -> YamlMistake | None:
         return _encoding(data, fault)
     if len(bare) < len(data):
         return _zeros(data)
-    if config_file.is_too_deep(text) or config_file.expands_too_far(text):
+    if config_file.why_not_built(text):
         return None
     lines = text.split("\n")
     marker = next((n for n, line in enumerate(lines, 1) if _CONFLICT.match(line)), None)
@@ -207,7 +207,7 @@ def _mended(text: str, mends: tuple[Callable[[str], str], ...]) -> bytes | None:
         return None
     for mend in mends:
         made = mend(text)
-        if config_file.is_too_deep(made):
+        if config_file.why_not_built(made):
             continue
         try:
             values = yaml.load(made, config_file.FAST)

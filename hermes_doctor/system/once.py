@@ -9,14 +9,19 @@ other thread lets a new thread run it, and waits.
 from __future__ import annotations
 
 import functools
+import math
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.system import time_limits, watched
+from hermes_doctor.system import memory_limit, time_limits, watched
 
+OVER = "the time for the whole check was over"
+SHARE = 4
+"""One call gets at most this part of the time for the whole run, unless its limit is longer."""
 DEEP = 120
 """How many times longer a deep check run may take."""
 P = ParamSpec("P")
@@ -26,12 +31,16 @@ T = TypeVar("T")
 class CachedCall:
     """The result of one call, or the exception that it raised."""
 
-    __slots__ = ("answer", "clock", "done", "error", "limit", "name", "owner")
+    __slots__ = ("answer", "clock", "done", "end", "error", "late", "limit", "name", "owner")
 
-    def __init__(self, name: str, limit: float) -> None:
+    def __init__(self, name: str, limit: float, end: float = math.inf) -> None:
         self.name = name.replace("_", " ")
         self.limit = limit
+        self.end = end
+        """The moment of the clock at which the time for the whole run is over."""
         self.clock = time_limits.Stopwatch()
+        self.late = end
+        """The moment of the clock at which it is overdue even on a busy machine."""
         self.done = threading.Event()
         self.answer: Any = None
         self.error: BaseException | None = None
@@ -39,11 +48,19 @@ class CachedCall:
         """Who makes the call: a watched thread, or the cell itself for a new thread. None: nobody
         does, and the next caller will."""
 
+    def begin(self, owner: object) -> None:
+        """Note who makes the call from now on."""
+        self.owner, self.clock = owner, time_limits.Stopwatch()
+        now = self.clock.started_at
+        self.late = min(self.end, now + max(self.limit, (self.end - now) / SHARE))
+
     def fill(self, owner: object, ask: Callable[[], Any]) -> None:
         """Make the call and store its result or exception, unless it was given up by then."""
         answer, error = None, None
         try:
             answer = ask()
+        except MemoryError:  # its traceback would keep the memory
+            error = CouldNotLook(memory_limit.reason(f"reading the {self.name}"))
         except BaseException as raised:
             error = raised
         with watched.deciding:
@@ -57,7 +74,7 @@ class CachedCall:
 
     def is_overdue(self) -> bool:
         """Whether the limit has passed; only the watching thread may ask."""
-        return self.clock.read() >= self.limit
+        return self.clock.read() >= self.limit or time.monotonic() >= self.late
 
     def give_up(self) -> None:
         """Let all callers know that the limit has passed."""
@@ -77,14 +94,17 @@ class CachedCall:
             return self.owner is None or self.clock is not begun
 
         clock = time_limits.Stopwatch(begun.started_at)
-        if clock.wait(self.done, self.limit, useless=changed):
+        limit = min(self.limit, self.late - begun.started_at)
+        if clock.wait(self.done, limit, lambda: changed() or time.monotonic() >= self.late):
             return True
-        if changed():
+        if changed() and time.monotonic() < self.end:
             return False
         raise self.too_slow()
 
     def too_slow(self) -> CouldNotLook:
         """The exception for a caller that waited until the limit."""
+        if time.monotonic() >= self.end:
+            return CouldNotLook(OVER)
         return CouldNotLook(
             text(
                 "reading the {what} took longer than {seconds:g} s",
@@ -96,13 +116,21 @@ class CachedCall:
 
 def start_thread(name: str, cell: CachedCall, ask: Callable[[], Any]) -> None:
     """Let a new thread make a call; if it hangs, it is left alone."""
-    cell.owner = cell
-    threading.Thread(target=cell.fill, args=(cell, ask), name=name, daemon=True).start()
+    cell.begin(cell)
+    thread = threading.Thread(target=cell.fill, args=(cell, ask), name=name, daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # no memory for its stack
+        cell.error = CouldNotLook(memory_limit.reason(f"reading the {cell.name}"))
+        cell.done.set()
 
 
-def limited(name: str, limit: float, ask: Callable[[], T]) -> T:
-    """Call a function in a new thread; raise CouldNotLook if it takes longer than the limit."""
-    cell = CachedCall(name, limit)
+def limited(name: str, limit: float, ask: Callable[[], T], end: float = math.inf) -> T:
+    """Call a function in a new thread; raise CouldNotLook if it takes longer than the limit.
+
+    `end` is the moment of the clock at which it is given up even on a busy machine.
+    """
+    cell = CachedCall(name, limit, end)
     start_thread(f"probe-{name}", cell, ask)
     cell.wait()
     if cell.error is not None:
@@ -117,6 +145,7 @@ class CallCache(Protocol):
     cells: dict[tuple[object, ...], CachedCall]
     guard: threading.Lock
     deep: bool
+    end: float
 
 
 S = TypeVar("S", bound=CallCache)
@@ -144,10 +173,10 @@ def once(
                     cell = self.cells.get(key)
                     if cell is None:
                         patience = limit * (DEEP if self.deep else 1)
-                        cell = self.cells[key] = CachedCall(look.__name__, patience)
+                        cell = self.cells[key] = CachedCall(look.__name__, patience, self.end)
                     mine = cell.owner is None and not cell.done.is_set()
                     if mine:
-                        cell.owner, cell.clock = worker or cell, time_limits.Stopwatch()
+                        cell.begin(worker or cell)
                 if mine and worker is not None:
                     worker.call(cell, functools.partial(cell.fill, worker, question))
                 elif mine:

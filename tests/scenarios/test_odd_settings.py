@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.home import Home
+from hermes_doctor.model import CouldNotLook
+from hermes_doctor.settings import env_file
 from tests.helpers import settings_verdicts
 from tests.helpers.provider_mistakes import MISTAKES, Mistake
 from tests.helpers.real import made_homes
+from tests.helpers.setting_inputs import world
 
 CODES = {one.code for one in MISTAKES.values()}
 ODD = [
@@ -49,3 +53,24 @@ def test_made_up(tmp_path: Path, seed: int) -> None:
                 name, _, value = line.partition("=")
                 secret = name.strip().endswith(("_KEY", "_TOKEN")) and len(value) > 8
                 assert not secret or value.strip() not in str(finding._replace(data={}))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        "B0: 0123456789\n" + "".join(f"B{n}: ${{B{n - 1}}}${{B{n - 1}}}\n" for n in range(1, 40)),
+        "A: " + "x" * 100_000 + "\nmodel:\n  base_url: " + "${A}" * 100_000 + "\n",
+    ],
+)
+def test_references_that_multiply_each_other(config: str) -> None:
+    """They are refused before they need memory."""
+    with pytest.raises(CouldNotLook, match=r"config.yaml: its variables expand to more than"):
+        _ = world(config).config
+
+
+def test_too_many_lines(home: Path) -> None:
+    """A .env that would take seconds to parse is not read."""
+    (home / ".env").write_text("A=1\n" * 20_001)
+
+    with pytest.raises(CouldNotLook, match=r".env: too many lines to read \(more than 20,000\)"):
+        env_file.read(Home(home))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given, strategies as st
 
 from hermes_doctor.settings import env_parsers
-from hermes_doctor.settings.env_parsers import EnvReadings
+from hermes_doctor.settings.env_parsers import EnvReadings, ExpandsTooFar
 from hermes_doctor.settings.release import Release
 from tests.helpers.setting_inputs import env_file
 
@@ -128,3 +130,23 @@ def test_plain_lines_are_read_alike(text: str) -> None:
         assert [one.source for one in plainly.values.values()] == [
             one.source for one in theirs.values.values()
         ]
+
+
+def test_references_that_multiply_each_other() -> None:
+    """2.7 TB from 1.3 KB are refused before they need memory."""
+    lines = "".join(f"A{n}=${{A{n - 1}}}${{A{n - 1}}}\n" for n in range(1, 38))
+
+    with pytest.raises(ExpandsTooFar, match=r"its variables expand to more than 4.0 MB") as error:
+        read("A0=0123456789\n" + lines)
+
+    assert error.value.line == 19
+
+
+def test_many_lines_with_comments() -> None:
+    """The time grows with the number of lines, not with its square."""
+    started = time.process_time()
+
+    found = read("".join(f"V{n}=a$b  # note\n" for n in range(20_000))).dotenv
+
+    assert len(found.values) == 20_000
+    assert time.process_time() - started < 10

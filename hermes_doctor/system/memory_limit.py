@@ -1,0 +1,58 @@
+"""Limit the memory of this process while it reads a home.
+
+The kernel enforces the limit, so that code that needs too much gets a MemoryError instead of taking
+the memory of the bot. It applies to the data of a process and not to mapped files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+
+from hermes_doctor.message import Message, text
+from hermes_doctor.system.files import MEGABYTE, size
+
+COMMAND = 360 * MEGABYTE
+"""For a whole command: with the program itself less than 400 MB."""
+CHECKS = 300 * MEGABYTE
+"""For the checks. The rest is for the report, because glibc keeps what a thread has freed."""
+_guard = threading.Lock()
+_limits: list[int] = []
+"""Those that apply now; the lowest one counts."""
+_before: int | None = None
+"""The limit without ours."""
+
+
+@contextlib.contextmanager
+def limited(most: int = COMMAND) -> Iterator[None]:
+    """Limit the memory of the process to `most` bytes; programs started meanwhile inherit it."""
+    with _guard:
+        _limits.append(most)
+        _apply()
+    try:
+        yield
+    finally:
+        with _guard:
+            _limits.remove(most)
+            _apply()
+
+
+def reason(what: str, most: int = CHECKS) -> Message:
+    """Say that something needs more memory than it may use."""
+    return text("{what} needs more than {most} of memory", what=what, most=size(most))
+
+
+def _apply() -> None:
+    """Set the soft limit; one that the operator has set is never raised."""
+    global _before
+    import resource
+
+    now, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if _before is None:
+        _before = now
+    known = [limit for limit in (_before, *_limits) if limit != resource.RLIM_INFINITY]
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_DATA, (min(known, default=resource.RLIM_INFINITY), hard))
+    if not _limits:
+        _before = None
