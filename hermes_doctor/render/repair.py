@@ -40,6 +40,8 @@ _WORD = {
 _FINE = (VerdictKind.WORKING, VerdictKind.NOT_TRIED, VerdictKind.LIMITED)
 """Verdicts of a check that ran too early to see that a platform does not connect."""
 _CODE_WIDTH = 13
+_MANY, _SHOWN = 15, 5
+"""If a step has more than `_MANY` others of its kind, without a diff, `_SHOWN` are shown."""
 
 UNNAMED = "nothing is broken, and it would restart the gateway or change the machine"
 STOPPED = "you stopped the gateway yourself"
@@ -184,9 +186,15 @@ def plan_item_lines(one: PlannedItem, number: str = "") -> Iterator[Line]:
     )
     yield from diff_lines(first)
     yield from _losses(one.steps)
+    alike = [step for step in others if type(step) is type(first) and step.texts() is None]
+    hidden = {id(step) for step in alike[_SHOWN:]} if len(alike) > _MANY else set()
     for step in others:
-        yield row(("→ ", "faint"), step.sentence(), indent=5, hang=2)
-        yield from diff_lines(step)
+        if id(step) not in hidden:
+            yield row(("→ ", "faint"), step.sentence(), indent=5, hang=2)
+            yield from diff_lines(step)
+    if hidden:
+        rest = text("and {number} more like these", number=f"{len(hidden):,}")
+        yield row(("→ ", "faint"), rest, indent=5, hang=2)
     if one.later:
         yield row(("if that is not enough: ", "faint"), _later(one), indent=5, hang=2)
 

@@ -38,6 +38,8 @@ def test_dumps(home: Path) -> None:
         os.utime(path, (n + 1, n + 1))
     plan = support.doctor("fix", "REQUEST-DUMPS", "--home", home).out
     assert "request_dump_0000.json: move it to the vault, because newer ones stay" in plan
+    assert "→ and 975 more like these\n" in plan
+    assert len(plan.splitlines()) < 20
     done = fix_cycle.apply(home, "REQUEST-DUMPS")
     assert done.code == 0, done.out + done.err
     left = sorted(path.name for path in (home / "sessions").iterdir())
