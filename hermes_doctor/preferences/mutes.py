@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.model import EMPTY, Finding, Report, Severity
+from hermes_doctor.lazy import EMPTY, NamedTuple
+from hermes_doctor.model import Finding, Report, Severity
 
 SLACK = timedelta(minutes=5)
 """By how much the clocks of those who make and read a mute may differ."""

@@ -100,7 +100,12 @@ def test_only_root_may_mute(
     else:
         mute.mute("ENV-BOM", home=sick)
     alone = check()
-    forged = {"home": str(sick), "code": "ENV-BOM", "subject": None, "severities": None}
+    forged: dict[str, object] = {
+        "home": str(sick),
+        "code": "ENV-BOM",
+        "subject": None,
+        "severities": None,
+    }
     forged |= {"worst": "critical", "checks": [], "until": None, "sticky": True, "because": ""}
     forged |= {"at": "2026-01-01T00:00:00+00:00", "options": []}
     text = json.dumps({"schema": "hermes-doctor/mutes/1", "mutes": [forged]})
