@@ -300,6 +300,8 @@ class Report(NamedTuple):
     """Whether all checks ran; with `--only` or `--skip` some did not."""
     times: Mapping[tuple[str, str], int] | None = None
     """How often each finding appeared in the last 7 days, this time included; None if unknown."""
+    muted_since: Mapping[tuple[str, str], datetime] = EMPTY
+    """When each muted finding was muted, or the file that mutes it was last changed."""
 
     @property
     def highest_rung(self) -> Rung | None:

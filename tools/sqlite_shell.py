@@ -46,7 +46,7 @@ def shell() -> Path:
         built = _compile(folder)
         place().parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=place().parent) as beside:
-            shutil.copy(built, Path(beside) / "shell").rename(place())
+            Path(shutil.copy(built, Path(beside) / "shell")).rename(place())
     return place()
 
 

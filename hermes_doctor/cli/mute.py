@@ -104,7 +104,7 @@ def mute(
     seconds = None if time is None else parse_seconds(time, "--for", least=60.0, most=LONGEST)
     where, found = homes.find(home), shared_options.load_plugins(plugins)
     code, subject = _named(what, found)
-    places.refuse_path_inside(places.writing_folder() / places.MUTES, where.path)
+    places.refuse_path_inside(mute_store.writing_file(), where.path)
     because = " ".join(because.split())
     if len(because) > LONGEST_REASON:
         long = "--because takes at most {most} characters; this has {number}."
@@ -192,6 +192,7 @@ def mutes(json: JsonOption = False) -> int:
     from datetime import UTC
 
     from hermes_doctor.preferences import mute_store
+    from hermes_doctor.terminal.lines import row, tilde
     from hermes_doctor.terminal.show import show
 
     known = mute_store.load()
@@ -202,6 +203,8 @@ def mutes(json: JsonOption = False) -> int:
         typer.echo(document.dump({"schema": mute_store.SCHEMA, "mutes": items}))
         return 0
     show(_lines(known, datetime.now(UTC)))
+    for path in mute_store.ignored_files():
+        show([row(f"Ignored, because only root may mute here: {tilde(path)}")])
     return 0
 
 

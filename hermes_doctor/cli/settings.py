@@ -74,6 +74,7 @@ def _rows(found: Preferences, option: Path | None) -> Iterator[tuple[str, Any, s
     yield _row("fail_on", found.find("fail_on", home=place), FAIL_ON)
     plugins = found.find("plugins")
     yield _row("plugins", plugins, [])
+    yield _row("mutes", found.find("mutes"), "all")
     vault = found.find("vault", home=place)
     yield _row("vault", vault, str(place / "backups" / "doctor") if place else None)
     if place is None:

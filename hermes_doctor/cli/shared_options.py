@@ -138,11 +138,12 @@ def mark_muted(report: Report, *, but: frozenset[str] = frozenset()) -> Report:
 
     try:
         places.refuse_inside(report.home)
-        known = [one for one in mute_store.load() if one.code not in but]
+        stored = [one for one in mute_store.load_with_times() if one[0].code not in but]
     except Trouble as trouble:
         print(f"hermes-doctor: Nothing is muted. {trouble}", file=sys.stderr)  # noqa: T201
         return report
-    marked = mutes.apply(report, known)
+    known, changes = [mute for mute, _ in stored], {mute.id: at for mute, at in stored}
+    marked = mutes.apply(report, known, changes=changes)
     return marked if marked is report else marked._replace(verdict=judge(marked))
 
 

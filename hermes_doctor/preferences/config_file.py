@@ -10,11 +10,13 @@ from typing import Any
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import Message, text
 from hermes_doctor.model import Severity, Status, Trouble
-from hermes_doctor.preferences.places import read_trusted
+from hermes_doctor.preferences import places
 
 OFF = "off"
 """The severity of a code that is not reported."""
 LANGUAGES = ("en",)
+MUTES = ("root", "all")
+"""Who may mute problems; only the file for all users may say it."""
 Keys = tuple[str, ...]
 
 
@@ -39,7 +41,7 @@ class ConfigFile(NamedTuple):
 
 def load(path: Path) -> ConfigFile | None:
     """Read a file; None if there is none. Raise Trouble if anything in it is wrong."""
-    data = read_trusted(path)
+    data = places.read_trusted(path)
     if data is None:
         return None
     import tomllib
@@ -56,6 +58,9 @@ def load(path: Path) -> ConfigFile | None:
     spelled: dict[Keys, Keys] = {}
     try:
         for keys, value in _read_table(parsed, _TOP, ()):
+            if keys == ("mutes",) and path.parent != places.SYSTEM:
+                only = text("mutes may only be set in {path}.", path=places.SYSTEM / places.CONFIG)
+                raise _Mistake(keys, only)
             own = (*keys[:-1], keys[-1].upper()) if keys[-2:-1] == (_CODES,) else keys
             if own in values:
                 raise _Mistake(keys, text("{key} is set twice.", key=shown(own)))
@@ -126,6 +131,12 @@ def _fail_on(value: Any) -> str:
     return str(value)
 
 
+def _who_may_mute(value: Any) -> str:
+    if value not in MUTES:
+        raise WrongValue('use "root" or "all"')
+    return str(value)
+
+
 def language(value: Any) -> str:
     """The language of the texts; so far there is one."""
     if value not in LANGUAGES:
@@ -167,6 +178,7 @@ _TOP: Table = {
     "home": absolute_path,
     "language": language,
     "plugins": _paths,
+    "mutes": _who_may_mute,
     **_HOME,
     "homes": {_ANY: _HOME},
 }

@@ -86,8 +86,20 @@ class Preferences:
         found = {name: self.find("watch", name, home=home) for name in WATCH_KEYS}
         return {name: one for name, one in found.items() if one}
 
+    def may_mute(self, path: Path) -> bool:
+        """Whether a file may mute problems, or make them milder.
+
+        With `mutes = "root"` in the file for all users, only the files beside it may.
+        """
+        return path.parent == places.SYSTEM or not any(
+            file.values.get(("mutes",)) == "root" for file in self.files
+        )
+
     def severities(self, home: Path) -> dict[str, Setting]:
         """The severities to report codes with, by code; the value None means `off`."""
+        files = tuple(file for file in self.files if self.may_mute(file.path))
+        if files != self.files:
+            return Preferences(files).severities(home)
         codes = dict.fromkeys(
             keys[-1] for file in self.files for keys in file.values if keys[-2:-1] == ("severity",)
         )

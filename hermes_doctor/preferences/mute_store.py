@@ -7,13 +7,13 @@ import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, Severity, Trouble
-from hermes_doctor.preferences import places
+from hermes_doctor.preferences import effective, places
 from hermes_doctor.preferences.mutes import Mute
 from hermes_doctor.system import disk
 from hermes_doctor.system.trust import why_untrusted
@@ -27,10 +27,47 @@ FILE_MODE, FOLDER_MODE = 0o644, 0o755
 
 
 def load() -> list[Mute]:
-    """All mutes; raise Trouble if a file is damaged or another user could have written it."""
-    return [
-        mute for folder in dict.fromkeys(places.folders()) for mute in read(folder / places.MUTES)
-    ]
+    """The mutes that count; raise Trouble if a file is damaged or others could have written it."""
+    return [mute for mute, _ in load_with_times()]
+
+
+def load_with_times() -> list[tuple[Mute, datetime]]:
+    """The mutes that count, each with the last change of its file.
+
+    Who writes a file may put any time into it, but the disk knows when it was changed.
+    """
+    found = []
+    for path in _files():
+        mutes = read(path)
+        with contextlib.suppress(OSError):
+            changed = datetime.fromtimestamp(os.stat(path).st_ctime, UTC)
+            found += [(mute, changed) for mute in mutes]
+    return found
+
+
+def _files() -> list[Path]:
+    """The files that count."""
+    known = effective.load()
+    return [path for path in places.existing(places.MUTES) if known.may_mute(path)]
+
+
+def ignored_files() -> list[Path]:
+    """The files that do not count, because only root may mute."""
+    known = effective.load()
+    return [path for path in places.existing(places.MUTES) if not known.may_mute(path)]
+
+
+def writing_file() -> Path:
+    """The file for new mutes; raise Trouble if this user may not mute anything."""
+    path = places.writing_folder() / places.MUTES
+    if not effective.load().may_mute(path):
+        raise Trouble(
+            text(
+                "Only root may mute problems here: {path} says so. Run this with sudo.",
+                path=places.SYSTEM / places.CONFIG,
+            )
+        )
+    return path
 
 
 def read(path: Path) -> list[Mute]:
@@ -53,7 +90,7 @@ def read(path: Path) -> list[Mute]:
 
 def add(mute: Mute) -> Path:
     """Store a mute, in place of one with the same name; return the file."""
-    path = places.writing_folder() / places.MUTES
+    path = writing_file()
     _change(path, lambda before: [*(one for one in before if not _same(one, mute)), mute])
     return path
 
@@ -66,7 +103,7 @@ def remove(gone: Sequence[Mute]) -> None:
 def replace(new: Mapping[str, Mute | None]) -> None:
     """Replace or remove mutes, by their ids; raise Trouble at the end if that failed for one."""
     failed: list[Trouble] = []
-    for path in places.existing(places.MUTES):
+    for path in _files():
         try:
             if any(one.id in new for one in read(path)):
                 _change(path, lambda before: _replaced(before, new))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.lazy import EMPTY, NamedTuple
 from hermes_doctor.model import Finding, Report, Severity
 
 SLACK = timedelta(minutes=5)
@@ -129,8 +129,16 @@ def _by_subject(findings: Sequence[Finding]) -> dict[str, Severity]:
     return {one.subject: one.severity for one in milder_first}
 
 
-def apply(report: Report, mutes: Iterable[Mute], now: datetime | None = None) -> Report:
-    """Mark the findings that are muted."""
+def apply(
+    report: Report,
+    mutes: Iterable[Mute],
+    now: datetime | None = None,
+    changes: Mapping[str, datetime] = EMPTY,
+) -> Report:
+    """Mark the findings that are muted, and say since when.
+
+    `changes` are the times at which the files of the mutes last changed, by the ids of the mutes.
+    """
     now = now or datetime.now(UTC)
     own = [one for one in mutes if one.home == str(report.home)]
     valid = [one for one in own if one.why_ended(report, now) is None]
@@ -140,7 +148,12 @@ def apply(report: Report, mutes: Iterable[Mute], now: datetime | None = None) ->
         finding._replace(muted=any(one.concerns(finding) for one in valid))
         for finding in report.findings
     )
-    return report._replace(findings=marked)
+    since = {
+        finding.key: max(max(one.at, changes.get(one.id, one.at)) for one in found)
+        for finding in marked
+        if (found := [one for one in valid if one.concerns(finding)])
+    }
+    return report._replace(findings=marked, muted_since=since)
 
 
 def ended(report: Report, mutes: Iterable[Mute], now: datetime) -> list[tuple[Mute, str]]:

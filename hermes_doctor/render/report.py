@@ -22,7 +22,7 @@ from hermes_doctor.model import (
     VerdictKind,
 )
 from hermes_doctor.render.recurrence import recurrence
-from hermes_doctor.render.report_rest import evidence_lines, rest_of, todo
+from hermes_doctor.render.report_rest import evidence_lines, new_mutes, rest_of, todo
 from hermes_doctor.terminal.lines import BLANK, Line, Span, row, rows_of, tilde
 
 ROWS, COLUMNS = 24, 80  # the screen that a report is made for
@@ -80,6 +80,7 @@ def _frame(
         ),
         BLANK,
         _headline(judged),
+        *new_mutes(report),
         BLANK,
     ]
     if report.states:

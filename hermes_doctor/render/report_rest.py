@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 
-from hermes_doctor.message import count, listed, shorten
+from hermes_doctor.message import ago, count, listed, shorten, text
 from hermes_doctor.model import CheckResult, Finding, Report, Severity, Status
 from hermes_doctor.terminal.lines import BLANK, Line, row
 
 COLUMNS = 80
+NEW = timedelta(days=1)
+"""Mutes younger than this are shown at the top."""
+MOST_NEW = 3
 SHORT = 2 * COLUMNS - 10  # what is left of two rows
 MOST_CODES = 8
 MANY_SKIPPED = 10
@@ -63,6 +67,25 @@ def rest_of(report: Report, every: bool, problems: bool) -> Iterator[Line]:
         yield row((f"{said}{count(len(notes), 'note')}: ", "faint"), (more, "command"))
     elif said:
         yield row((said, "faint"))
+
+
+def new_mutes(report: Report) -> Iterator[Line]:
+    """The findings that were muted in the last day.
+
+    A program that runs as the operator can mute what it likes, so he should notice.
+    """
+    since = [(one, report.muted_since.get(one.key)) for one in report.findings if one.muted]
+    new = [(one, at) for one, at in since if at and report.started_at - at < NEW]
+    for one, at in new[:MOST_NEW]:
+        said = text("muted since {time}: ", time=ago(at, report.started_at))
+        yield row(("! ", "warning"), (said, "faint"), one.title, hang=2, right=(one.code, "faint"))
+    if len(new) > MOST_NEW:
+        yield row(
+            ("! ", "warning"),
+            (f"and {len(new) - MOST_NEW} more: ", "faint"),
+            ("hermes-doctor mutes", "command"),
+            hang=2,
+        )
 
 
 def _muted(report: Report, every: bool) -> Iterator[Line]:

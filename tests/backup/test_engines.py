@@ -91,7 +91,7 @@ def test_a_lock_that_restic_left(home: Path, tmp_path: Path, dead: bool) -> None
     assert support.doctor(*words, "--init", env=env).code == 0
     slow = ["restic", "-r", str(repository), "backup", "--stdin", "-q"]
     process = subprocess.Popen(slow, env={**os.environ, **env}, stdin=subprocess.PIPE)
-    until(lambda: locks(repository, env), "a lock")
+    until(lambda: locks(repository, env) > 0, "a lock")
     if dead:
         process.kill()
         process.wait()

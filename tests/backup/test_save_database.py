@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.backup import save_database
+from hermes_doctor.backup.save_file import FileSaver
 from hermes_doctor.model import Trouble
 from hermes_doctor.sqlite.exclusive import in_use, is_being_written
 from tests.helpers.database_writer import ROWS, back_up, versions, writing
@@ -56,16 +57,16 @@ def test_a_write_during_the_copy_is_noticed(
     """It is copied again, although nobody holds a lock before or afterwards."""
     with writing(home / NAME, "DELETE") as writer:
         writer.write(1)
-        save = save_database.FileSaver.save
+        save = FileSaver.save
         later = iter([2])
 
-        def slow(self: save_database.FileSaver, source: object) -> object:
+        def slow(self: FileSaver, source: object) -> object:
             made = save(self, source)  # type: ignore[arg-type]
             if getattr(source, "path", home).name == NAME:
                 for version in later:
                     writer.write(version)
             return made
 
-        monkeypatch.setattr(save_database.FileSaver, "save", slow)
+        monkeypatch.setattr(FileSaver, "save", slow)
         made = back_up(home)
     assert versions(made, NAME, tmp_path / "work") == [(2, ROWS)]

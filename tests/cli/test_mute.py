@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from hermes_doctor.cli import check_run, mute
+from hermes_doctor.model import Trouble
+from hermes_doctor.preferences import places
 from tests.helpers import support
 from tests.helpers.support import Done
 
@@ -53,6 +57,83 @@ def test_mute_and_unmute(doctor: Doctor, sick: Path, tmp_path: Path) -> None:
     assert doctor("unmute", "ENV-BOM").out == "Unmuted ENV-BOM.\n"
     assert doctor("check", "--only", "ENV-BOM").code == 1
     assert doctor("mutes").out == "Nothing is muted.\n"
+
+
+def test_a_new_mute_is_shown_at_the_top(doctor: Doctor, tmp_path: Path) -> None:
+    """A program that runs as the operator can mute what it likes, and claim that it is long ago."""
+    title = "  .env starts with a byte order mark"
+    doctor("mute", "ENV-BOM", "--sticky")
+    path = tmp_path / "config" / "hermes-doctor" / "mutes.json"
+    stored = json.loads(path.read_text())
+    stored["mutes"][0]["at"] = "2020-01-01T00:00:00+00:00"
+    path.write_text(json.dumps(stored))
+    os.utime(path, (0, 0))
+
+    seen = doctor("check", "--only", "ENV-BOM").out.splitlines()
+
+    [line] = [one for one in seen if one.startswith("! muted since ")]
+    assert seen.index(line) == 3, seen
+    assert title.split(maxsplit=1)[0] in line and "ENV-BOM" in line and " ago): " in line
+
+
+@pytest.mark.parametrize("rule", ["root", "all"])
+def test_only_root_may_mute(
+    sick: Path,
+    tmp_path: Path,
+    rule: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The file for all users can say so: what any user mutes or switches off has no effect then."""
+    etc, own = tmp_path / "etc", tmp_path / "config" / "hermes-doctor"
+    support.put(etc / "config.toml", f'mutes = "{rule}"\n')
+    monkeypatch.setattr(places, "SYSTEM", etc)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+    def check() -> int:
+        return check_run.run(sick, only=["ENV-BOM"])
+
+    if rule == "root":
+        with pytest.raises(Trouble, match=f"Only root may mute problems here: {etc}/config.toml"):
+            mute.mute("ENV-BOM", home=sick)
+        assert not own.exists()
+    else:
+        mute.mute("ENV-BOM", home=sick)
+    alone = check()
+    forged: dict[str, object] = {
+        "home": str(sick),
+        "code": "ENV-BOM",
+        "subject": None,
+        "severities": None,
+    }
+    forged |= {"worst": "critical", "checks": [], "until": None, "sticky": True, "because": ""}
+    forged |= {"at": "2026-01-01T00:00:00+00:00", "options": []}
+    text = json.dumps({"schema": "hermes-doctor/mutes/1", "mutes": [forged]})
+    support.put(own / "mutes.json", text)
+    forged_mute = check()
+    capsys.readouterr()
+    mute.mutes()
+    listed = capsys.readouterr().out
+    (own / "mutes.json").unlink()
+    support.put(own / "config.toml", '[severity]\nENV-BOM = "off"\n')
+    off = check()
+    (own / "config.toml").unlink()
+    support.put(etc / "mutes.json", text)
+    of_root = check()
+
+    assert (alone, forged_mute, off) == ((1, 1, 1) if rule == "root" else (0, 0, 0))
+    assert ("Ignored, because only root may mute here: " in listed) == (rule == "root")
+    assert of_root == 0
+
+
+def test_a_user_cannot_allow_it_again(doctor: Doctor, tmp_path: Path) -> None:
+    """In his own file the rule is a mistake."""
+    support.put(tmp_path / "config" / "hermes-doctor" / "config.toml", 'mutes = "all"\n')
+
+    done = doctor("check")
+
+    assert done.code == 2
+    assert "mutes may only be set in /etc/hermes-doctor/config.toml" in done.err
 
 
 def test_check_changes_no_mute(doctor: Doctor, sick: Path, tmp_path: Path) -> None:

@@ -271,8 +271,9 @@ def test_recovery_killed_anywhere(
     scene = rehearse(server, sick, home, "fix", "--apply", "--yes")
     calls = server("fix", "--apply", "--yes", "--home", put(sick, home), cuts=bare).calls
     swapping = ("rename", "exchange") if bare else ("exchange",)
-    swaps = [n for n, c in enumerate(calls) if c.name in swapping and crash_server.MARK in c.path]
     saves = [n for n, c in enumerate(calls) if c.name == "rename" and "run.json" in c.path]
+    marked = [n for n, c in enumerate(calls) if c.name in swapping and crash_server.MARK in c.path]
+    swaps = [n for n in marked if n not in saves]
     later = [n for n in saves if n > swaps[-1]]
     at = swaps[-1] if moment == "committing" else later[0] + 1
     (run,) = killed(scene, Cut(at, "kill"), *bare)

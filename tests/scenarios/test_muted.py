@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from xml.etree import ElementTree
 
 import pytest
@@ -11,7 +12,7 @@ from hermes_doctor.cli.check_run import FORMATS, exit_code
 from hermes_doctor.examination.verdict import judge
 from hermes_doctor.model import CheckResult, Report, Severity, Status
 from hermes_doctor.render import document, github, junit, nagios, prometheus, report as text
-from tests.helpers.example_reports import WORKING, found, report
+from tests.helpers.example_reports import NOW, WORKING, found, report
 
 CHECKS = (CheckResult("look", "data", Status.PROBLEM),)
 MUTED = found("A", muted=True, check="look")
@@ -39,6 +40,24 @@ def test_text() -> None:
     assert "· Muted: A. See: hermes-doctor mutes" in screen(ONE)
     assert "Muted\n  · title of A  A" in screen(ONE, verbose=True)
     assert "1 ✗ title of B  B" in screen(ONE._replace(findings=(MUTED, found("B"))))
+
+
+@pytest.mark.parametrize(("hours", "shown"), [(1, True), (23, True), (25, False)])
+def test_text_of_a_new_mute(hours: int, shown: bool) -> None:
+    """Whatever was muted in the last day is right below the headline, the first three in full."""
+    since = NOW - timedelta(hours=hours)
+    many = [found(code, muted=True, check="look") for code in "ABCDE"]
+    made = report(*many, checks=CHECKS)._replace(
+        verdict=WORKING, muted_since={one.key: since for one in many}
+    )
+
+    top = screen(made).split("\n\n")[1].splitlines()
+
+    assert top[0] == "✓ Your bot works."
+    assert len(top) == (5 if shown else 1)
+    if shown:
+        assert top[1].startswith("! muted since ") and f"({hours} h ago): title of A" in top[1]
+        assert top[4] == "! and 2 more: hermes-doctor mutes"
 
 
 def test_json() -> None:
