@@ -105,10 +105,10 @@ def moved_copies(home: Home, path: Path) -> list[DatabaseCopy]:
     found: dict[Path, DatabaseCopy] = {}
     for folder, doubtful in _folders_of_people(home, path):
         for name in _names(folder)[:MOST_NAMES]:
-            place = folder / name
-            if stem not in name.lower() or name.endswith(_NOT_COPIES) or place in known:
+            if stem not in name.lower() or name.endswith(_NOT_COPIES):
                 continue
-            if ".hermes-doctor-" in name or place in found:
+            place = folder / name
+            if ".hermes-doctor-" in name or place in known or place in found:
                 continue
             with contextlib.suppress(OSError, CouldNotLook):
                 st = os.lstat(place)

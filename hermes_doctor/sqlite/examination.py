@@ -14,6 +14,7 @@ from hermes_doctor.sqlite import (
     freelist,
     header as headers,
     inspector,
+    known_sound,
     log_ancestry,
     page_counts,
 )
@@ -61,7 +62,6 @@ class Examination:
         how = self.how()
         reader: Reader | None = None
         doubt: str | None = None
-        small = self.small
         log = EMPTY
         if how == inspector.LEFTOVER_LOG:
             try:
@@ -85,7 +85,7 @@ class Examination:
             return self.end(reader, fault=encoded)
         try:
             if reader is None:
-                reader = self.open(how, small)
+                reader = self.open(how, self.small)
         except CouldNotLook as why:
             doubt = str(why)
         if reader is None:
@@ -172,7 +172,7 @@ class Examination:
     def ask_sqlite(self, reader: Reader, pages: DatabasePages) -> Condition:
         """Ask SQLite for its verdict and interpret it."""
         try:
-            damage, finished = self.verdict(reader, pages)
+            damage, finished = known_sound.ask(self, lambda: self.verdict(reader, pages))
             if damage is None and not finished and self.suspicious():
                 self.seconds = condition.ATTRIBUTION_SECONDS
                 damage, finished = self.verdict(reader, pages)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from hermes_doctor.examination.running_checks import describe_crash
 from hermes_doctor.lazy import EMPTY
 from hermes_doctor.model import CouldNotLook, Report
 from hermes_doctor.plugins.load import Plugins
+from hermes_doctor.sqlite import known_sound
 from hermes_doctor.watch.child_process import ChildFailed, ChildProcesses
 from hermes_doctor.watch.preloading import Preloading
 
@@ -23,24 +25,27 @@ class ExaminationApart:
     ) -> None:
         self._examine, self._plugins, self._children = examine, plugins, children
         self._preloading = Preloading(plugins)
+        known_sound.remember()
 
     def __call__(self) -> Report:
         """Return the report; what goes wrong in the process is raised here."""
         try:
-            found, news = self._children.run(self._work, limit=LIMIT)
+            found, news, sound = self._children.run(self._work, limit=LIMIT)
         except ChildFailed as why:
             raise CouldNotLook(str(why)) from None
         if not isinstance(found, Report):
             raise CouldNotLook(str(found))
         self._preloading.load(news)
+        known_sound.adopt(sound)
         return found._replace(effects=self._plugins.effects)
 
-    def _work(self) -> tuple[Report | str, list[list[str]]]:
+    def _work(self) -> tuple[Report | str, list[list[str]], dict[str, Any]]:
         """Examine, in the process; return the report, or why there is none."""
         self._preloading.begin()
         try:
-            return self._examine()._replace(effects=EMPTY), self._preloading.news()
+            found = self._examine()._replace(effects=EMPTY)
+            return found, self._preloading.news(), known_sound.known()
         except CouldNotLook as doubt:
-            return str(doubt), []
+            return str(doubt), [], {}
         except Exception as error:  # noqa: BLE001 (one bad round must not end the watch)
-            return f"it crashed: {describe_crash(error)}", []
+            return f"it crashed: {describe_crash(error)}", [], {}

@@ -1,0 +1,109 @@
+"""Remembers which databases were sound, so that a watch need not read an unchanged one each round.
+
+A database counts as unchanged while its file and its logs are the same files, with the same sizes
+and times. A time that is almost present proves nothing, because the next change may get the same
+one. Some minutes later everything is read again, as a disk may damage a file without changing it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from hermes_doctor.sqlite.condition import Condition
+    from hermes_doctor.sqlite.verdict import Damage
+
+VALID = 600.0
+"""Seconds until a sound database is read again."""
+RECENT = 2.0
+"""Seconds within which two changes of a file may have the same time."""
+MOST = 1000
+_FILES = ("", "-wal", "-journal")
+Identity = tuple[int, ...]
+_known: dict[str, tuple[Identity, float]] | None = None
+"""By state and path: what was sound, and when it was read; None while nothing is remembered."""
+
+
+class Examined(Protocol):
+    """The examination of one database."""
+
+    found: Condition
+
+    def how(self) -> str:
+        """How SQLite opens its files."""
+
+
+def remember() -> None:
+    """Remember sound databases from now on."""
+    global _known
+    _known = {} if _known is None else _known
+
+
+def forget() -> None:
+    """Remember nothing any more."""
+    global _known
+    _known = None
+
+
+def known() -> dict[str, tuple[Identity, float]]:
+    """What is remembered, for another process."""
+    return {} if _known is None else dict(_known)
+
+
+def adopt(found: Mapping[str, tuple[Identity, float]]) -> None:
+    """Remember what another process remembers."""
+    global _known
+    if _known is not None:
+        _known = dict([*found.items()][-MOST:])
+
+
+def ask(
+    examination: Examined, read: Callable[[], tuple[Damage | None, bool]]
+) -> tuple[Damage | None, bool]:
+    """Return what `read` finds damaged, and whether it read all; skip it if that is known."""
+    if _known is None:
+        return read()
+    path = examination.found.files.path
+    name = f"{examination.how()} {path}"  # opened in another way, the same files are not the same
+    identity = _identity(path)
+    seen, at = _known.get(name, (None, 0.0))
+    if identity is not None and seen == identity and 0 <= time.monotonic() - at < VALID:
+        return None, True
+    damage, finished = read()
+    _known.pop(name, None)
+    if damage is not None or not finished or identity is None or identity != _identity(path):
+        return damage, finished
+    if _newest(path) < time.time() - RECENT:
+        _known[name] = (identity, time.monotonic())
+    return damage, finished
+
+
+def _identity(path: Path) -> Identity | None:
+    """Identify a database and its logs; None if they cannot be read."""
+    found: list[int] = []
+    for suffix in _FILES:
+        try:
+            st = os.stat(f"{path}{suffix}")
+        except FileNotFoundError:
+            found.append(0)
+            continue
+        except OSError:
+            return None
+        found += (st.st_dev, st.st_ino, st.st_size, st.st_mtime_ns, st.st_ctime_ns)
+    return tuple(found)
+
+
+def _newest(path: Path) -> float:
+    """When one of the files was last changed."""
+    found = [0.0]
+    for suffix in _FILES:
+        try:
+            st = os.stat(f"{path}{suffix}")
+        except OSError:
+            continue
+        found += (st.st_mtime, st.st_ctime)
+    return max(found)
