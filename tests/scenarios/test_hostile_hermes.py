@@ -244,6 +244,22 @@ def test_a_guarded_update_does_not_run_it_either(home: Path) -> None:
     assert said.startswith("root does not run")
 
 
+@needs_root
+def test_a_gateway_is_not_started_from_it(home: Path) -> None:
+    """Nor is anything else that uses the same function: `hermes send`, the installer, pip."""
+    from hermes_doctor.gateway.detached import python_of
+    from hermes_doctor.model import CannotFix
+    from hermes_doctor.system.accounts import account
+
+    packages = hostile_hermes.make(home)
+    root = packages.parents[2]
+    assert python_of(root, account(0)) == root / "bin" / "python"
+    os.chown(support.put(packages / "hermes_cli" / "main.py", ""), OTHER, OTHER)
+
+    with pytest.raises(CannotFix, match=f"root does not run .* \\(uid {OTHER}\\)"):
+        python_of(root, account(0))
+
+
 def test_a_guarded_update_reaches_no_server(home: Path) -> None:
     """The proof of an environment runs its `.pth` files without network."""
     from hermes_doctor.installation.details import read_details
