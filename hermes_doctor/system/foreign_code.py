@@ -61,6 +61,11 @@ class _Search:
         real = python.resolve()
         prefixes = {python.absolute().parent.parent}
         bases = {real.parent.parent}
+        for program in {python, real}:
+            paths = program.with_name(f"{program.name}._pth")  # replaces all other folders
+            if paths.exists():
+                for named in self._named_by(paths.parent, _read(paths)):
+                    self._look_at_named(named)
         complete = True  # it uses the packages of the whole system
         for settings in (python.parent / "pyvenv.cfg", python.parent.parent / "pyvenv.cfg"):
             if settings.exists():
@@ -81,7 +86,7 @@ class _Search:
     def _look_at_base(self, base: Path, complete: bool) -> None:
         if not base.is_dir():
             return
-        for library in base.glob("lib*/libpython*"):
+        for library in base.glob("lib*/*.so*"):
             _require(library)
         for folder in (*base.glob("lib*/python3.*"), *base.glob("lib*/python*.zip")):
             self.look_at(folder, without=("site-packages", "dist-packages"))

@@ -59,6 +59,7 @@ def main() -> None:
         child = os.fork()
         if child == 0:
             _become_the_command(given, inside)
+        _groups.append(child)
         code = _watch(child, given["memory"] * MEGABYTE, given["processes"])
     finally:
         _kill_all()
@@ -89,7 +90,8 @@ def _become_the_command(given: dict[str, Any], inside: bool) -> None:
         ):
             _, hard = resource.getrlimit(kind)
             most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-            resource.setrlimit(kind, (most, most))
+            with contextlib.suppress(*(() if _LINUX else (OSError, ValueError))):
+                resource.setrlimit(kind, (most, most))
         _control(38, 1)  # no set-uid program gives new privileges
         if _LINUX and not mounted:
             _forbid_writing(given["writable"])
@@ -227,6 +229,10 @@ def _watch(child: int, memory: int, processes: int) -> int:
         time.sleep(_PAUSE)
 
 
+_groups: list[int] = []
+"""The process group of the command, which is all that other systems than Linux know of it."""
+
+
 def _too_much(what: str) -> int:
     _kill_all()
     os.write(2, f"\n{SIGN}{what}\n".encode())
@@ -259,6 +265,9 @@ def _memory(pid: int) -> int:
 
 def _kill_all() -> None:
     """Kill all descendants, also those that left their group and session, and wait for them."""
+    for group in _groups:
+        with contextlib.suppress(OSError):
+            os.killpg(group, signal.SIGKILL)
     until = time.monotonic() + 5
     while time.monotonic() < until:
         tree = [*_descendants()]

@@ -47,6 +47,7 @@ def test_one_round(
     assert (f"python -m tools.attack --only 'kills' --seed {seed}" in said) == bool(code)
 
 
+@pytest.mark.wide
 @pytest.mark.usefixtures("attacks")
 def test_it_ends_in_time(capsys: pytest.CaptureFixture[str]) -> None:
     """Rounds follow each other, each with another seed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,13 @@ def test_path_files(packages: Path, theirs: Path, line: str) -> None:
     assert f"uid {OTHER}" in why(packages)
 
 
+def test_the_path_file_of_the_interpreter(packages: Path, theirs: Path) -> None:
+    """It takes the place of all other folders."""
+    support.put(packages.parents[2] / "bin" / "python._pth", f"{theirs}\nimport site\n")
+
+    assert f"uid {OTHER}" in why(packages)
+
+
 def test_an_egg_link(packages: Path, theirs: Path) -> None:
     """It names the checkout in its first line."""
     support.put(packages / "hermes.egg-link", f"{theirs}\n.\n")
@@ -86,6 +94,15 @@ def test_one_file_of_another_user(packages: Path, name: str) -> None:
 def test_a_file_that_others_may_write(packages: Path, mode: int) -> None:
     """The owner does not matter then."""
     support.put(packages / "module.py", "").chmod(mode)
+
+    assert "other users may write" in why(packages)
+
+
+@pytest.mark.needs("setfacl")
+def test_an_access_list(packages: Path) -> None:
+    """One more user who may write, without any other sign of him."""
+    path = support.put(packages / "module.py", "")
+    subprocess.run(["setfacl", "-m", f"u:{OTHER}:rw", str(path)], check=True)
 
     assert "other users may write" in why(packages)
 
