@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE PYTHONUNBUFFERED
 WORKERS := -n 4 --dist worksteal --durations 20 --durations-min 1
 
-.PHONY: install uninstall demo test test-all lint format signatures index bench screenshot codes examples share release clean
+.PHONY: install uninstall demo test test-all attack lint format signatures index bench screenshot codes examples share release clean
 
 # For this user, or as root for all users: an environment of its own, and a link in a bin folder.
 PREFIX ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
@@ -50,6 +50,12 @@ test: $(VENV)/compiled
 # long (marked `wide`), and every case of those of which `make test` tries a sample.
 test-all: $(VENV)/compiled $(VENV)/release
 	$(BIN)/python -m pytest $(WORKERS) --all
+
+# Random attacks on the promises of docs/security.md, for so many minutes; exit code 1 if one is broken.
+# A round is repeated with: make attack ARGS="--only kills --seed 123"
+TIME ?= 10
+attack: $(VENV)/compiled
+	$(BIN)/python -m tools.attack --minutes $(TIME) $(ARGS)
 
 # Two processes compile a part of the tests each; otherwise each of the four workers compiles all of
 # them. The test run itself shows what is wrong with them.

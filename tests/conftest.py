@@ -58,10 +58,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     longest tests come first, so that no worker waits for the last of them at the end.
     """
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
-    if config.getoption("--all") or any("::" in word for word in config.args):
+    named = budget.seed is None and any("::" in word for word in config.args)
+    if config.getoption("--all") or named:
         return
     left_out = {item for item in items if _is_wide(item)}
-    if not any(word.endswith(".py") for word in config.args):
+    if budget.seed is not None or not any(word.endswith(".py") for word in config.args):
         left_out |= _further_cases([item for item in items if item not in left_out])
     config.hook.pytest_deselected(items=[*left_out])
     items[:] = [item for item in items if item not in left_out]
@@ -72,8 +73,8 @@ def _further_cases(items: list[pytest.Item]) -> set[pytest.Item]:
     """Return the cases that `make test` leaves out of tests that are marked `sampled`.
 
     It keeps one of them, or every Nth. Which one depends on the name of the test: always the same,
-    but not the first case of each test, because many tests have the same cases. A case that needs
-    a program is kept only if all need one.
+    but not the first case of each test, because many tests have the same cases; in an attack, its
+    seed decides as well. A case that needs a program is kept only if all need one.
     """
     tests: dict[tuple[str, int | None], list[pytest.Item]] = {}
     for item in items:
@@ -84,7 +85,8 @@ def _further_cases(items: list[pytest.Item]) -> set[pytest.Item]:
     for (name, one_of), cases in tests.items():
         some = [case for case in cases if not case.get_closest_marker("needs")] or cases
         step = min(one_of or len(some), len(some))
-        left_out |= {*cases} - {*some[zlib.crc32(name.encode()) % step :: step]}
+        first = zlib.crc32(name.encode()) + (budget.seed or 0)
+        left_out |= {*cases} - {*some[first % step :: step]}
     return left_out
 
 

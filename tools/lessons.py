@@ -34,7 +34,7 @@ def _said(python: Path, wanted: dict[str, Lesson]) -> dict[str, Any]:
 def visit(version: str, folder: Path) -> None:
     """Let a release use the databases of each home in the folder; raises if it fails on one."""
     lesson = questions.lesson(questions.SCHEMAS, version)
-    asked = lesson._replace(words=("visit", str(folder)), question=None)
+    asked = lesson._replace(words=("visit", str(folder)), question=None, writes=(folder,))
     _said(releases.python_of(version), {"visit": asked})
 
 

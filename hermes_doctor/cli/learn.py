@@ -47,6 +47,7 @@ def learn(
     The installed Hermes creates its databases and default settings in an empty temporary folder,
     as the owner of the home and without network. Its answers are stored outside the home.
     """
+    import time
     from contextlib import closing
 
     from hermes_doctor import home as homes
@@ -59,6 +60,7 @@ def learn(
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.system.signals import interruptible
 
+    until = time.monotonic() + timeout
     place = homes.find(home)
     with closing(Probes(place)) as probes:
         installed, unknown = probes.installation(), probes.can_learn()
@@ -73,7 +75,7 @@ def learn(
         return _done(json, {"status": "known", **_hermes(installed.version, commit)}, said)
     try:
         with interruptible(), waiting(f"asking Hermes {installed.version}", quiet=json):
-            lecture = learning.learn(place, installed, commit, timeout)
+            lecture = learning.learn(place, installed, commit, until, timeout)
     except DoesNotStart as why:
         return _failed(
             json,

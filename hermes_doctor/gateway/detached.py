@@ -21,7 +21,7 @@ from hermes_doctor.message import Message, text
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.processes import lineage, process_stat
 from hermes_doctor.system import disk, time_limits
-from hermes_doctor.system.accounts import Account, refuse_untrusted
+from hermes_doctor.system.accounts import Account, refuse_foreign_code, refuse_untrusted
 from hermes_doctor.system.files import MEGABYTE, read
 
 if TYPE_CHECKING:
@@ -286,6 +286,7 @@ def python_of(environment: Path, user: Account) -> Path:
                 packages = folder.glob("lib*/python*/site-packages")
                 for place in (environment, folder / name, *packages):
                     refuse_untrusted(place, user)
+                refuse_foreign_code(folder / name, user)
                 return folder / name
     raise NoPython(
         text("{folder} contains no Python for Hermes. Install Hermes again.", folder=environment)

@@ -1,7 +1,7 @@
 """Run scripts under the interpreter of a Hermes: no network, no settings of this machine.
 
 Each script gets an empty home of its own. All are stopped when the time is over, when one fails,
-and when this process is interrupted. A busy machine gets more time, but at most another minute.
+and when this process is interrupted.
 """
 
 from __future__ import annotations
@@ -10,38 +10,21 @@ import contextlib
 import json
 import os
 import re
-import signal
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from hermes_doctor.lazy import EMPTY, NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
+from hermes_doctor.system.isolated import Limits, OwnFolder, RunningCommand
 from hermes_doctor.system.privileges import Privileges
-from hermes_doctor.system.time_limits import Stopwatch
 
 BOOT = r"""
-import contextlib, io, json, os, resource, socket, sys, types
+import io, json, socket, sys, types
 given = json.load(sys.stdin)
-resource.setrlimit(resource.RLIMIT_FSIZE, (268435456, 268435456))
-resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-with contextlib.suppress(Exception):
-    import ctypes
-    uid, gid = os.getuid(), os.getgid()
-    libc = ctypes.CDLL(None)
-    libc.prctl(1, 9)
-    if libc.unshare(0x40000000) and not libc.unshare(0x50000000):
-        for name, line in (
-            ("setgroups", "deny"),
-            ("uid_map", f"{uid} {uid} 1"),
-            ("gid_map", f"{gid} {gid} 1"),
-        ):
-            with open(f"/proc/self/{name}", "w") as file:
-                file.write(line)
 def refuse(*args, **options):
     raise OSError(101, "hermes-doctor learn works without network")
 connect = socket.socket.connect
@@ -49,6 +32,8 @@ def local(self, address):
     return connect(self, address) if self.family == socket.AF_UNIX else refuse()
 socket.socket.connect = socket.socket.connect_ex = local
 socket.getaddrinfo = socket.gethostbyname = socket.gethostbyname_ex = refuse
+import site
+site.main()
 for name, source in given["modules"].items():
     parts = name.split(".")
     for length in range(1, len(parts) + 1):
@@ -61,10 +46,9 @@ sys.stdin = io.StringIO(json.dumps(given["question"]))
 sys.argv = ["lesson", *given["words"]]
 exec(compile(given["script"], "lesson", "exec"), {"__name__": "__main__"})
 """
-"""Lets the script end with this process, without network: by a namespace of its own where the
-system allows that, and by Python's sockets."""
-MOST = 16 * 1024 * 1024
-"""The most bytes of one answer."""
+"""Refuses the network also where the kernel cannot, and only then lets the environment's own files
+take effect (`site`)."""
+LIMITS = Limits()
 _PAUSE = 0.05
 _ROOM = 256 * 1024 * 1024
 
@@ -77,6 +61,8 @@ class Lesson(NamedTuple):
     question: Any = None
     modules: Mapping[str, str] = EMPTY
     """The modules of this project that the script needs, as text."""
+    writes: tuple[Path, ...] = ()
+    """Folders outside of its own one in which it may write."""
 
 
 class DoesNotStart(Trouble):
@@ -88,13 +74,22 @@ def ask_all(
     lessons: Mapping[str, Lesson],
     *,
     seconds: float,
+    until: float | None = None,
     user: Privileges | None = None,
     at_once: int | None = None,
     heard: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Return the answer to each lesson; `heard` is told the name of each one that has answered."""
+    """Return the answer to each lesson; `heard` is told the name of each one that has answered.
+
+    `until` is when the `seconds` are over, if some have passed already.
+    """
+    until = time.monotonic() + seconds if until is None else until
     with _scratch(user) as folder:
-        return _Class(python, lessons, folder, user).ask(seconds, at_once or _processors(), heard)
+        running = _Class(python, lessons, folder, user)
+        answers = running.ask(until, at_once or _processors(), heard)
+    if answers is None:
+        raise DoesNotStart(too_slow(seconds))
+    return answers
 
 
 class _Class:
@@ -104,70 +99,58 @@ class _Class:
         self, python: Path, lessons: Mapping[str, Lesson], folder: Path, user: Privileges | None
     ) -> None:
         self.python, self.lessons, self.folder, self.user = python, lessons, folder, user
-        self.running: dict[str, tuple[subprocess.Popen[bytes], IO[bytes], IO[bytes]]] = {}
+        self.running: dict[str, RunningCommand] = {}
 
-    def ask(self, seconds: float, at_once: int, heard: Callable[[str], None]) -> dict[str, Any]:
-        spent = Stopwatch()
-        waiting, answers = list(self.lessons), {}
+    def ask(
+        self, until: float, at_once: int, heard: Callable[[str], None]
+    ) -> dict[str, Any] | None:
+        """Return the answers; None if the time is over before."""
+        waiting: list[str] = list(self.lessons)
+        answers: dict[str, Any] = {}
         try:
             while waiting or self.running:
                 while waiting and len(self.running) < at_once:
                     self._start(waiting.pop(0))
-                for name, (process, out, err) in list(self.running.items()):
-                    if process.poll() is not None:
-                        del self.running[name]
-                        answers[name] = _answer(process.returncode, out, err)
+                for name, command in list(self.running.items()):
+                    code = command.ended()
+                    if command.wrote_too_much:
+                        raise DoesNotStart(text("it wrote more than {most} MB", most=LIMITS.output))
+                    if code is not None:
+                        self.running.pop(name).end()
+                        answers[name] = _answer(code, command)
                         heard(name)
-                if spent.read() > seconds:
-                    raise DoesNotStart(
-                        text("it did not answer within {seconds:g} s", seconds=seconds)
-                    )
+                if time.monotonic() > until:
+                    return None
                 time.sleep(_PAUSE)
         finally:
-            self._stop()
+            for command in self.running.values():
+                command.end()
         return answers
 
     def _start(self, name: str) -> None:
-        lesson = self.lessons[name]
+        lesson, user = self.lessons[name], self.user
         place = self.folder / name.replace("/", "-")
-        home = place / ".hermes"
-        _make_place(place, (home.name, "tmp"), self.user)
+        names = (".hermes", "tmp")
+        _make_place(place, names, user)
         given = {
             **{"script": lesson.script, "modules": dict(lesson.modules)},
             **{"words": lesson.words, "question": lesson.question},
         }
-        become: dict[str, Any] = {}
-        if self.user:
-            become = {
-                **{"user": self.user.uid, "group": self.user.gid},
-                "extra_groups": list(self.user.groups),
-            }
-        out, err = (tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115 (_answer closes)
-        with tempfile.TemporaryFile() as question:
-            question.write(json.dumps(given).encode())
-            question.seek(0)
-            try:
-                process = subprocess.Popen(
-                    [str(self.python), "-I", "-B", "-c", BOOT],
-                    env=environment(home, place / "tmp"),
-                    cwd=home,
-                    stdin=question,
-                    stdout=out,
-                    stderr=err,
-                    start_new_session=True,
-                    **become,
-                )
-            except OSError as error:
-                raise DoesNotStart(
-                    text("its Python could not be run ({reason})", reason=error.strerror)
-                ) from error
-        self.running[name] = process, out, err
+        home = place / names[0]
+        self.running[name] = RunningCommand(
+            [str(self.python), "-I", "-S", "-B", "-c", BOOT],
+            given=json.dumps(given).encode(),
+            env=environment(home, place / names[1]),
+            folder=OwnFolder(place, names, lesson.writes),
+            cwd=home,
+            user=(user.uid, user.gid, user.groups) if user else None,
+            limits=LIMITS,
+        )
 
-    def _stop(self) -> None:
-        for process, out, err in self.running.values():
-            with out, err, contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+
+def too_slow(seconds: float) -> str:
+    """Return the reason when the time is over."""
+    return text("it did not answer within {seconds:g} s", seconds=seconds)
 
 
 def environment(home: Path, scratch: Path) -> dict[str, str]:
@@ -181,24 +164,19 @@ def environment(home: Path, scratch: Path) -> dict[str, str]:
     return kept | still | places
 
 
-def _answer(code: int, out: IO[bytes], err: IO[bytes]) -> Any:
-    with out, err:
-        size = out.seek(0, os.SEEK_END)
-        if code or size > MOST:
-            raise DoesNotStart(_reason(code, err))
-        out.seek(0)
-        lines = out.read().decode("utf-8", "replace").splitlines()
+def _answer(code: int, command: RunningCommand) -> Any:
+    if code:
+        raise DoesNotStart(command.reason() or _reason(code, command.err[-4000:]))
+    lines = command.out.decode("utf-8", "replace").splitlines()
     try:
         return json.loads(lines[-1])
     except (IndexError, ValueError, RecursionError):
         raise DoesNotStart("its answer is not what was expected") from None
 
 
-def _reason(code: int, err: IO[bytes]) -> str:
+def _reason(code: int, err: bytes) -> str:
     """Return what the script wrote about its error; a missing module says more than the rest."""
-    size = err.seek(0, os.SEEK_END)
-    err.seek(max(0, size - 4000))
-    lines = [line.strip() for line in err.read().decode("utf-8", "replace").splitlines()]
+    lines = [line.strip() for line in err.decode("utf-8", "replace").splitlines()]
     errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Exit)\b", line)]
     missing = [line for line in errors if line.startswith(("ModuleNotFoundError", "ImportError"))]
     told = [line for line in errors if ": " in line]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import sqlite3
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +17,19 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.learning import isolation, questions
 from hermes_doctor.learning.isolation import DoesNotStart
 from hermes_doctor.message import text
-from hermes_doctor.model import Trouble
+from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.system import disk, privileges, progress
+from hermes_doctor.system.foreign_code import why_foreign
 from hermes_doctor.system.trust import why_untrusted
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
     from hermes_doctor.installation.find import Installation
+    from hermes_doctor.system.privileges import Privileges
+
+
+_MEMORY = 400 * 1024 * 1024
+_PAUSE = 0.02
 
 
 class Lecture(NamedTuple):
@@ -34,8 +42,10 @@ class Lecture(NamedTuple):
     seconds: float
 
 
-def learn(home: Home, installed: Installation, commit: str | None, seconds: float) -> Lecture:
-    """Ask the installed Hermes and store its answers.
+def learn(
+    home: Home, installed: Installation, commit: str | None, until: float, seconds: float
+) -> Lecture:
+    """Ask the installed Hermes and store its answers; `until` is when the `seconds` are over.
 
     Raises DoesNotStart if it gives none, Trouble if it cannot be asked.
     """
@@ -46,7 +56,7 @@ def learn(home: Home, installed: Installation, commit: str | None, seconds: floa
     if path is None:
         raise Trouble(text("Hermes has the unusual version {name!r}.", name=installed.version))
     user = privileges.of(home.path / "config.yaml")
-    python = _interpreter(installed, owner)
+    python = _interpreter(installed, user)
     wanted = questions.lessons(version)
     done: list[str] = []
 
@@ -54,14 +64,45 @@ def learn(home: Home, installed: Installation, commit: str | None, seconds: floa
         done.append(name)
         progress.report(f"asking Hermes {installed.version}", len(done) / len(wanted))
 
-    said = isolation.ask_all(python, wanted, seconds=seconds, user=user, heard=heard)
-    found, databases, settings = _understood(version, commit or "", said)
-    _save(path, found)
+    said = isolation.ask_all(python, wanted, seconds=seconds, until=until, user=user, heard=heard)
+    document = _in_time(lambda: _document(version, commit or "", said), until, seconds)
+    found = stored.parse(json.loads(document))
+    if found is None:
+        raise DoesNotStart("its answers are not what was expected")
+    _save(path, document)
+    databases = sum(name.startswith("schemas/") for name in found.answers)
+    settings = len(found.answers["keys"]["keys"])
     return Lecture(found, path, databases, settings, time.monotonic() - began)
 
 
-def _interpreter(installed: Installation, owner: int) -> Path:
+def _in_time(work: Callable[[], str], until: float, seconds: float) -> str:
+    """Do it in a process that is killed when the time is over: answers can be made to be slow."""
+    from hermes_doctor.system.workers import start_worker
+
+    def limited() -> str:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
+        return base64.b64encode(work().encode()).decode()
+
+    with start_worker(None, lambda _: limited()) as worker:
+        while not worker.has_output:
+            if time.monotonic() > until:
+                raise DoesNotStart(isolation.too_slow(seconds))
+            time.sleep(_PAUSE)
+        try:
+            return base64.b64decode(worker.receive()[1]).decode()
+        except CannotFix:
+            raise DoesNotStart("its answers are not what was expected") from None
+
+
+def _interpreter(installed: Installation, user: Privileges | None) -> Path:
     """Return the Python of the installed Hermes; root runs only what nobody else can change."""
+    if installed.where.is_relative_to("/proc"):
+        raise Trouble(
+            "Hermes runs in a container, so it cannot be asked from outside. Run hermes-doctor in "
+            "the container."
+        )
     for folder in ("", "venv", ".venv"):
         python = installed.where / folder / "bin" / "python"
         if python.exists():
@@ -70,14 +111,15 @@ def _interpreter(installed: Installation, owner: int) -> Path:
         raise Trouble(
             text("Hermes in {where} has no Python environment to ask.", where=installed.where)
         )
-    why = why_untrusted(python, trusted_uids=[owner]) if os.geteuid() == 0 else None
-    if why:
-        raise Trouble(text("root does not run the code of this Hermes: {reason}.", reason=why))
+    if os.geteuid() == 0:
+        why = why_untrusted(python, trusted_uids=[user.uid]) if user else why_foreign(python)
+        if why:
+            raise Trouble(text("root does not run the code of this Hermes: {reason}.", reason=why))
     return python
 
 
-def _understood(version: str, commit: str, said: dict[str, Any]) -> tuple[Learned, int, int]:
-    """Return the answers after trying each of them; DoesNotStart if one cannot be used."""
+def _document(version: str, commit: str, said: dict[str, Any]) -> str:
+    """Return what is stored, after trying each answer; CannotFix if one cannot be used."""
     try:
         answers = questions.answers(version, said)
         found = Learned(
@@ -94,11 +136,8 @@ def _understood(version: str, commit: str, said: dict[str, Any]) -> tuple[Learne
         if stored.parse(stored.document(found)) != found:
             raise ValueError("not the expected types")
     except (LookupError, TypeError, ValueError, AttributeError, sqlite3.Error) as error:
-        raise DoesNotStart(
-            text("its answers are not what was expected ({kind})", kind=type(error).__name__)
-        ) from error
-    databases = sum(name.startswith("schemas/") for name in answers)
-    return found, databases, len(answers["keys"]["keys"])
+        raise CannotFix(type(error).__name__) from error
+    return json.dumps(stored.document(found), separators=(",", ":"))
 
 
 def _try(content: dict[str, Any], version: str) -> None:
@@ -122,12 +161,11 @@ def _try(content: dict[str, Any], version: str) -> None:
         memory.close()
 
 
-def _save(path: Path, found: Learned) -> None:
+def _save(path: Path, document: str) -> None:
     disk.make_folder(path.parent)
     why = why_untrusted(path.parent)
     if why:
         raise Trouble(
             text("{path} cannot be used, because {reason}.", path=path.parent, reason=why)
         )
-    content = json.dumps(stored.document(found), separators=(",", ":"))
-    disk.save(path, content.encode())
+    disk.save(path, document.encode())

@@ -54,3 +54,13 @@ def refuse_untrusted(path: Path, user: Account | None) -> None:
 
     if why := why_untrusted(path, strict=True):
         raise CannotFix(text("root does not run {path}: {reason}.", path=path, reason=why))
+
+
+def refuse_foreign_code(python: Path, user: Account | None) -> None:
+    """Raise CannotFix if this interpreter would run code of another user as root."""
+    if os.geteuid() != 0 or (user is not None and user.uid != 0):
+        return
+    from hermes_doctor.system.foreign_code import why_foreign
+
+    if why := why_foreign(python):
+        raise CannotFix(text("root does not run the code of this Hermes: {reason}.", reason=why))

@@ -1,6 +1,7 @@
 """Checks that an environment has what its Hermes needs, with the environment's interpreter.
 
-No code of Hermes is run, because its modules read and write the home when they are imported. The
+No code of Hermes is run, because its modules read and write the home when they are imported. What
+the environment runs by itself (`.pth` files) has no network and cannot write. The
 requirements are in the package's metadata. Whether the files listed there exist, and whether the
 entry modules compile, is checked without importing them.
 """
@@ -8,7 +9,8 @@ entry modules compile, is checked without importing them.
 from __future__ import annotations
 
 import json
-import subprocess
+import tempfile
+import time
 from pathlib import Path
 
 from hermes_doctor.gateway.detached import python_of
@@ -17,9 +19,13 @@ from hermes_doctor.installation.details import InstallationDetails
 from hermes_doctor.model import CannotFix
 from hermes_doctor.redaction import clean
 from hermes_doctor.system.accounts import Account
+from hermes_doctor.system.isolated import OwnFolder, RunningCommand
 
 LIMIT = 120.0
+_PAUSE = 0.02
 _ASK = """
+import site
+site.main()
 import csv, importlib.metadata as metadata, importlib.util, json, os, sys
 ENTRIES = (
     "hermes_cli.main", "hermes_cli.gateway", "hermes_cli.config", "gateway.run", "gateway.config",
@@ -144,23 +150,37 @@ def unmet_requirements(installed: InstallationDetails, user: Account) -> tuple[s
         python = python_of(Path(installed.where), user)
     except CannotFix as why:
         return (str(why),)
-    options: dict[str, object] = user.options()
     try:
-        done = subprocess.run(
-            [str(python), "-I", "-B", "-c", _ASK],
-            capture_output=True,
-            timeout=LIMIT,
-            env=login_environment(user),
-            cwd="/",
-            check=False,
-            **options,  # type: ignore[call-overload]
-        )
-        found = json.loads(done.stdout)
-    except subprocess.TimeoutExpired:
-        return (f"{python} does not answer",)
+        code, out = _ask(python, user)
+        found = json.loads(out) if code is not None else None
     except (OSError, ValueError):
         return (f"{python} no longer runs",)
+    if not isinstance(found, list):
+        return (f"{python} does not answer",)
     return tuple(clean(str(one))[:200] for one in found)
+
+
+def _ask(python: Path, user: Account) -> tuple[int | None, bytes]:
+    """Return the exit code of the script and its output; None if it took too long or too much."""
+    become = None if user.is_us else (user.uid, user.gid, user.groups)
+    with tempfile.TemporaryDirectory(prefix="hermes-doctor-") as folder:
+        command = RunningCommand(
+            [str(python), "-I", "-S", "-B", "-c", _ASK],
+            given=b"",
+            env=login_environment(user),
+            folder=OwnFolder(Path(folder)),
+            cwd=Path("/"),
+            user=become,
+        )
+        until = time.monotonic() + LIMIT
+        try:
+            while (code := command.ended()) is None:
+                if time.monotonic() > until or command.wrote_too_much:
+                    return None, b""
+                time.sleep(_PAUSE)
+            return code, command.out
+        finally:
+            command.end()
 
 
 def damaged_packages(installed: InstallationDetails, user: Account) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import sqlite3
 from pathlib import Path
 
@@ -100,7 +99,7 @@ def test_damaged_rows_are_left_out(home: Home) -> None:
 
 def test_random_damage(home: Home) -> None:
     """Random bytes anywhere: rows or one line, never another error, and the file stays as it is."""
-    chance, file = random.Random(11), place.own_file()
+    chance, file = budget.chance(11), place.own_file()
     good = file.read_bytes()
     outcomes = set()
     for _ in range(budget.tries(150, 2000)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import signal
 import sqlite3
 import subprocess
@@ -97,7 +96,7 @@ def test_a_damaged_history_is_set_aside(kind: str, tmp_path: Path) -> None:
 
 def test_random_damage(tmp_path: Path) -> None:
     """Random bytes anywhere: the next round is recorded, in the old file or in a new one."""
-    chance = random.Random(7)
+    chance = budget.chance(7)
     file = recorder(tmp_path).file
     sound = recorder(tmp_path)
     for minute in range(200):
@@ -250,7 +249,7 @@ def test_killed_in_the_middle(tmp_path: Path) -> None:
     file = tmp_path / "state" / "history.db"
     recorder(tmp_path).record(found("FIRST"), after())
     later = 0
-    chance = random.Random(3)
+    chance = budget.chance(3)
     for _ in range(budget.tries(3, 40)):
         later += 180
         process = write(tmp_path, time.time() - later, 4000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -55,22 +56,15 @@ def test_without_another_user() -> None:
 SLOW = "import json, time; time.sleep(1.5); print(json.dumps('done'))"
 
 
-def test_a_busy_machine_gets_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seconds in which others use the processor count less."""
-    monkeypatch.setattr(time_limits, "factor", lambda: 20.0)
-
-    found = ask_all(Path(PYTHON or "python3"), {"one": Lesson(SLOW)}, seconds=1)
-
-    assert found == {"one": "done"}
-
-
 def test_what_hangs_ends_on_a_busy_machine_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The additional time has a limit."""
+    """The limit counts the seconds of the clock, whatever else the machine does."""
     monkeypatch.setattr(time_limits, "factor", lambda: 20.0)
-    monkeypatch.setattr(time_limits, "EXTRA", 0.5)
+    began = time.monotonic()
 
     with pytest.raises(DoesNotStart, match="did not answer within 1 s"):
         ask_all(Path(PYTHON or "python3"), {"one": Lesson("while True: pass")}, seconds=1)
+
+    assert time.monotonic() - began < 5
 
 
 def test_a_script_that_fails() -> None:

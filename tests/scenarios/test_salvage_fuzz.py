@@ -21,7 +21,7 @@ SECONDS = 20
 def examples(count: int) -> settings:
     """The same examples every time."""
     return settings(
-        derandomize=MORE == 1,
+        derandomize=MORE == 1 and budget.seed is None,
         deadline=None,
         max_examples=budget.tries(count // 8, count) * MORE,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
