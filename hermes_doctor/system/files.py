@@ -131,7 +131,7 @@ def read(path: Path, limit: int) -> tuple[bytes, Snapshot]:
                     )
                 )
             data = b""
-            while chunk := os.read(fd, limit + 1 - len(data)):
+            while chunk := os.read(fd, min(limit, before.size + 65536) + 1 - len(data)):
                 data += chunk
                 if len(data) > limit:
                     raise CouldNotLook(
