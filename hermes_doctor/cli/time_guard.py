@@ -187,8 +187,8 @@ class _Guard:
         from hermes_doctor.message import text
 
         why = text(
-            "The check was ended after {seconds:g} s, because the drive of the home does not answer "
-            "or a file in it takes too long to read.",
+            "The check was ended after {seconds:g} s, because the drive of the home does not "
+            "answer or a file in it takes too long to read.",
             seconds=self.seconds,
         )
         code = exit_code_for_monitors(say_problem(why, 2))

@@ -133,7 +133,7 @@ def read(
                     )
                 )
             data = b""
-            while chunk := os.read(fd, limit + 1 - len(data)):
+            while chunk := os.read(fd, min(limit, before.size + 65536) + 1 - len(data)):
                 data += chunk
                 if len(data) > limit:
                     raise CouldNotLook(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -151,9 +152,48 @@ def test_deep_stretches_the_limits(home: Path) -> None:
     assert result.status is Status.OK
 
 
-@pytest.mark.parametrize(
-    "error", [RuntimeError, KeyError, SystemExit, KeyboardInterrupt, MemoryError]
-)
+def test_memory(probes: Probes) -> None:
+    """A check that needs too much memory is unknown, and the others continue."""
+
+    def greedy(_: Probes) -> Iterator[Finding]:
+        held = [bytes(1_000_000)]
+        while True:
+            held.append(bytes(1_000_000))
+        yield found()
+
+    def quick(_: Probes) -> Iterator[Finding]:
+        yield found(subject="other")
+
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    [unknown, fine], findings = examine(probes, [ask(greedy, "bad"), ask(quick, "good")])
+
+    assert unknown.status is Status.UNKNOWN
+    assert unknown.reason == "this check needs more than 300 MB of memory"
+    assert fine.status is Status.PROBLEM
+    assert [one.subject for one in findings] == ["other"]
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before
+
+
+def test_the_end_of_the_time(home: Path) -> None:
+    """Checks that have not ended by then are unknown; nothing is waited for."""
+    started = time.monotonic()
+
+    def hangs(_: Probes) -> Iterator[Finding]:
+        yield found()
+        time.sleep(30)
+
+    probes = Probes(Home(home), seconds=0.3)
+    results, findings = examine(probes, [ask(hangs, f"c{n}", limit=20) for n in range(20)])
+
+    assert time.monotonic() - started < 10
+    assert {one.status for one in results} == {Status.UNKNOWN}
+    assert {one.reason for one in results} <= {running_checks.CUT_OFF, running_checks.NOT_STARTED}
+    assert findings != []
+    with pytest.raises(CouldNotLook, match="the time for the whole check was over"):
+        probes.databases()
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyError, SystemExit, KeyboardInterrupt])
 def test_raising(probes: Probes, error: type[BaseException]) -> None:
     """A check that raises anything is crashed: kind and place are shown, the message is not."""
 

@@ -32,7 +32,7 @@ def mounted(place: Path) -> Iterator[None]:
         yield
     finally:
         server.kill()  # the kernel then ends all requests with an error
-        server.wait()
+        server.communicate()
         ctypes.CDLL(None).umount2(os.fsencode(place), _LAZY)
 
 
