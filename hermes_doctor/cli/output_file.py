@@ -29,7 +29,8 @@ WORLD_READABLE = 0o644
 """The mode of a file that another user's service reads; the umask does not change it."""
 _OURS = re.compile(
     rb"hermes-doctor [0-9]|HERMES [A-Z]+ - |# HELP hermes_doctor_|::(error|warning|notice) |"
-    rb'[\[{]\s*"schema": "hermes-doctor/|<\?xml[^>]*>\s*<testsuites name="hermes-doctor"'
+    rb'\{.*"schema": "hermes-doctor/|<\?xml[^>]*>\s*<testsuites name="hermes-doctor"',
+    re.DOTALL,
 )
 """How a file begins that this tool wrote, in any format."""
 _HERMES_ONLY = ("state.db", "gateway_state.json", "gateway.lock", "kanban.db", "backups/doctor")
