@@ -173,6 +173,15 @@ def test_nothing_is_written_into_another_home(home: Path, tmp_path: Path) -> Non
     assert (support.contents(other), support.contents(home)) == before
 
 
+def test_a_folder_that_only_resembles_a_home(home: Path, tmp_path: Path) -> None:
+    """Many projects have such files, and copies of backups may be anywhere."""
+    folder = tmp_path / "project"
+    for name in ("config.yaml", ".env", "state.db", "backups/doctor/x"):
+        support.put(folder / name, "")
+
+    assert written_to(home, folder / "report").code == 0
+
+
 @pytest.mark.parametrize("hard_link", [False, True])
 def test_a_file_of_somebody_else_is_replaced_only_by_force(
     home: Path, tmp_path: Path, hard_link: bool
