@@ -142,6 +142,7 @@ def push(
     json: JsonOption = False,
 ) -> int:
     """Send backups to restic or to another machine (rsync)."""
+    from hermes_doctor import home as homes
     from hermes_doctor.backup import engines
     from hermes_doctor.cli.progress_bars import transfer_progress
     from hermes_doctor.model import Trouble
@@ -151,6 +152,7 @@ def push(
 
     if (restic is None) == (rsync is None):
         raise Trouble("No destination given. Add --restic REPOSITORY or --rsync PLACE.")
+    _refuse_own_place(restic or rsync or "", homes.find(home))
     with interruptible():
         backup = _chosen(home, vault, id)
         repository = engines.Restic(restic) if restic is not None else None
@@ -163,7 +165,6 @@ def push(
                     f"and checked by restic."
                 )
             else:
-                from hermes_doctor import home as homes
                 from hermes_doctor.backup.vault import Vault
 
                 engines.rsync(Vault(homes.find(home), vault), rsync or "")
@@ -259,6 +260,13 @@ def refuse_place(to: Path, home: Home) -> None:
     place = to.expanduser()
     file = place / "archive" if place.is_dir() else place
     output_file.find(file, output_file.rules_for([home]))
+
+
+def _refuse_own_place(target: str, home: Home) -> None:
+    """Raise Trouble if a destination is a folder of this machine inside a home."""
+    place = Path(target)
+    if ":" not in target.partition("/")[0] and (place.is_dir() or place.parent.is_dir()):
+        refuse_place(place, home)
 
 
 def export_to(

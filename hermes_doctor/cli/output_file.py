@@ -30,11 +30,12 @@ WORLD_READABLE = 0o644
 """The mode of a file that another user's service reads; the umask does not change it."""
 _OURS = re.compile(
     rb"hermes-doctor [0-9]|HERMES [A-Z]+ - |# HELP hermes_doctor_|::(error|warning|notice) |"
-    rb'[\[{]\s*"schema": "hermes-doctor/|<\?xml[^>]*>\s*<testsuites name="hermes-doctor"'
+    rb'\{.*"schema": "hermes-doctor/|<\?xml[^>]*>\s*<testsuites name="hermes-doctor"',
+    re.DOTALL,
 )
 """How a file begins that this tool wrote, in any format."""
-_HERMES_ONLY = ("state.db", "gateway_state.json", "gateway.lock", "kanban.db", "backups/doctor")
-"""What only a Hermes home contains."""
+_OF_HERMES = ("state.db", "kanban.db", "gateway_state.json", "gateway.lock", "auth.json", "SOUL.md")
+"""A folder with two of these is a home, whether the command works on it or not."""
 
 
 class Rules(NamedTuple):
@@ -145,7 +146,7 @@ def _home_around(place: NamedPath, known: Iterable[Path]) -> Path | None:
         st = os.fstat(fd)
         if (st.st_dev, st.st_ino) in numbers:
             return numbers[st.st_dev, st.st_ino]
-        if any(_contains(fd, name) for name in _HERMES_ONLY):
+        if sum(_contains(fd, name) for name in _OF_HERMES) > 1:
             return Path(*place.path.parts[: depth + 1])
     return None
 

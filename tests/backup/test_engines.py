@@ -142,6 +142,20 @@ def test_rsync(home: Path, tmp_path: Path) -> None:
     assert one.stat().st_ino == two.stat().st_ino
 
 
+@pytest.mark.parametrize("option", ["restic", "rsync"])
+@pytest.mark.parametrize("place", ["", "copies", "cron"])
+def test_not_into_a_home(home: Path, option: str, place: str) -> None:
+    """What is meant to be elsewhere would be lost with it, and Hermes would find strange files."""
+    (home / "cron").mkdir(exist_ok=True)
+    before = support.contents(home)
+
+    done = support.doctor("backup", "push", f"--{option}", home / place, "--home", home)
+
+    assert done.code == 2
+    assert "inside the Hermes home" in done.err
+    assert support.contents(home) == before
+
+
 def test_where_to(home: Path, tmp_path: Path) -> None:
     """Neither or both is nothing; and a program that is not there is named."""
     (tmp_path / "bin").mkdir()

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.cli import output_file
+from hermes_doctor.cli import check_formats, output_file
+from hermes_doctor.cli.check_formats import Wanted
 from hermes_doctor.cli.check_run import FORMATS
-from hermes_doctor.model import Trouble
+from hermes_doctor.model import CheckResult, Status, Trouble
 from tests.helpers import support
 from tests.helpers.crash_server import STRANGER
+from tests.helpers.example_reports import report
 
 OLD = "hermes-doctor 0.1.0 wrote this"
 
@@ -171,6 +173,15 @@ def test_nothing_is_written_into_another_home(home: Path, tmp_path: Path) -> Non
     assert (support.contents(other), support.contents(home)) == before
 
 
+def test_a_folder_that_only_resembles_a_home(home: Path, tmp_path: Path) -> None:
+    """Many projects have such files, and copies of backups may be anywhere."""
+    folder = tmp_path / "project"
+    for name in ("config.yaml", ".env", "state.db", "backups/doctor/x"):
+        support.put(folder / name, "")
+
+    assert written_to(home, folder / "report").code == 0
+
+
 @pytest.mark.parametrize("hard_link", [False, True])
 def test_a_file_of_somebody_else_is_replaced_only_by_force(
     home: Path, tmp_path: Path, hard_link: bool
@@ -209,6 +220,17 @@ def test_what_it_wrote_it_replaces(home: Path, tmp_path: Path, format: str) -> N
             assert done.code in (0, 1, 2) and not done.err.startswith("hermes-doctor: /"), done.err
             assert place.read_text() or format == "github"
             assert output_file.find(place) == place
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_report_of_a_home_that_nobody_can_read(tmp_path: Path, format: str) -> None:
+    """It begins in another way, and is replaced by the next one all the same."""
+    blind = report(checks=(CheckResult("look", "data", Status.UNKNOWN, reason="closed"),))
+    assert blind.why_blind
+    wanted = Wanted({blind.home: frozenset()}, many=False, verbose=False)
+    (tmp_path / "out").write_text(check_formats.FORMATS[format]([blind], wanted))
+
+    assert output_file.find(tmp_path / "out") == tmp_path / "out"
 
 
 def test_force_without_a_file(home: Path) -> None:
