@@ -6,6 +6,7 @@ a wrong encoding, and a secret in them is still one.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -19,13 +20,14 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.redaction import is_chat_id
 from hermes_doctor.secret_forms import MOST, Secret, is_distinct
 from hermes_doctor.setting_lines import is_secret_name, is_setting_name
-from hermes_doctor.system.files import MEGABYTE, read_head
+from hermes_doctor.system.files import MEGABYTE, first_names, read_head
 
 _ENV = (".env", ".op.env")
 _YAML = ("config.yaml",)
 _JSON = ("auth.json", "webhook_subscriptions.json", "gateway.json")
 _LIMIT = MEGABYTE // 2
-_LINE = pattern(r"[ \t]*(?:export[ \t]+)?([A-Za-z_][\w.-]{0,99})[ \t]*[=:][ \t]*(.*)")
+_PROFILES = 200
+_LINE = pattern(r"[ \t#]*(?:export[ \t]+)?([A-Za-z_][\w.-]{0,99})[ \t]*[=:][ \t]*(.*)")
 _PAIR = pattern(
     r"""["']?([A-Za-z_][\w.-]{0,99})["']?[ \t]*[:=](?:[ \t]+|(?=["'])|$)"""
     r"""("(?:[^"\\\n]|\\.){0,4096}"|'(?:[^'\n]|''){0,4096}'|[^\s,{}\[\]][^,{}\[\]\n]{0,4096})?"""
@@ -67,9 +69,12 @@ class HomeSecrets:
         return known_of(found, self._shown())
 
     def _files(self) -> Iterator[Path]:
-        homes = [self._home]
+        homes = [self._home]  # a gateway can serve the profiles of its home
         if self._home.parent.name == "profiles":
             homes.append(self._home.parent.parent)
+        with contextlib.suppress(OSError, CouldNotLook):
+            names = first_names(self._home / "profiles", _PROFILES)
+            homes += [self._home / "profiles" / name for name in names]
         for home in homes:
             for name in (*_ENV, *_YAML, *_JSON):
                 yield home / name

@@ -231,7 +231,9 @@ def _forms(secret: Secret) -> Iterator[_Form]:
 
 def _form(text: str, secret: Secret, *, encoded: bool = False, word: bool = False) -> _Form:
     size = len(text)
-    return _Form(text, secret, encoded, word, size if size <= _PART else max(_PART, size // 2))
+    return _Form(
+        text, secret, encoded, word, min(size, _PART if size <= 2 * _PART else _WHOLE_WORD)
+    )
 
 
 def _spellings(value: str) -> Iterator[str]:

@@ -31,6 +31,7 @@ def _values(home: Path) -> set[str]:
         "\ufeffTOKEN=" + S,
         f"A=1\r\nTOKEN={S}\r\n",
         f"HEADER_AUTH=Bearer {S}",
+        f"# export FORMER_TOKEN={S}",
     ],
 )
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le", "utf-32"])

@@ -128,3 +128,17 @@ def test_never_in_a_masked_text(
 def test_harmless_text_is_kept(text: str) -> None:
     """Text without a secret stays as it is."""
     assert SecretForms([Secret("qZ7#canary-Kx9pLm2Tw", "KEY")]).mask(text) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "left"), [("Kx9pLm2Tw#ca-xyz", 7), ("Kx9pLm2Tw#canary-0123456789abc", 11)]
+)
+def test_what_is_left_of_one_that_was_cut_off(value: str, left: int) -> None:
+    """A few characters of its beginning or its end, such as those that tell the kind of a key."""
+    forms = SecretForms([Secret(value, "KEY")])
+    for size in range(1, len(value)):
+        for text, part in (
+            (f"a {value[:size]}…", value[:size]),
+            (f"…{value[-size:]} a", value[-size:]),
+        ):
+            assert (part in forms.mask(text)) == (size <= left)

@@ -12,12 +12,13 @@ import sqlite3
 import stat
 import threading
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from hermes_doctor import setting_lines
+from hermes_doctor.lazy import EMPTY
 from tests.helpers import support
 
 MARK = "zQcanary"
@@ -201,7 +202,7 @@ def _damaged_board(home: Path, secret: Canaries) -> None:
         )
 
 
-def on_a_terminal(*args: str | Path) -> str:
+def on_a_terminal(*args: str | Path, env: Mapping[str, str] = EMPTY) -> str:
     """Everything that a command writes to a terminal of 100 columns."""
     leader, follower = pty.openpty()
     told = bytearray()
@@ -217,7 +218,7 @@ def on_a_terminal(*args: str | Path) -> str:
         os.write(leader, b"n\n" * 50)  # the answers, should it ask
         done = support.doctor(
             *args,
-            env={"NO_COLOR": None, "TERM": "xterm-256color", "COLUMNS": "100"},
+            env={"NO_COLOR": None, "TERM": "xterm-256color", "COLUMNS": "100", **env},
             terminal=os.ttyname(follower),
         )
     finally:
