@@ -7,8 +7,11 @@ has ended. With `--used`, the home is that of a bot which has worked for a month
 
 - watch: the resident memory of the watch between two rounds (RSS);
 - peak: the most that the watch and all processes of a round had together since the row before,
-  pages that they share counted once (PSS), sampled about every 5 ms;
+  pages that they share counted once (PSS), sampled about every 10 ms;
 - processor: the CPU time of a round, processes included; the median since the row before.
+
+At the end, rounds of the watch and examinations in this process take turns, so that other work on
+the machine slows both. Only the watch remembers what need not be read again.
 
 Bars: a peak below 60 MB, and the same memory of the watch from round 50 on.
 """
@@ -31,6 +34,10 @@ from pathlib import Path
 from benchmarks import used_home
 from benchmarks.memory import _family, _memory
 from benchmarks.timing import environment, load
+from hermes_doctor.cli import shared_options
+from hermes_doctor.examination import runner
+from hermes_doctor.home import Home
+from hermes_doctor.probes.probes import Probes
 from tests.helpers.real.gateways import gateway
 from tools import real_home
 
@@ -39,7 +46,8 @@ ROWS = (1, 13, 50, 300, 1000)
 BAR = 60 << 20
 FLAT = 1 << 20
 """Bytes by which the memory of the watch may differ from round 50 on."""
-OFTEN = 0.005
+OFTEN = 0.01
+PAIRS = 20
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -117,7 +125,33 @@ def measure(home: Path, state: Path, rounds: int) -> bool:
                 sampler.peak, costs = 0, []
         sampler.ended = True
         sampler.join()
+        compare(process, home, state, saved)
     return missed
+
+
+def compare(process: subprocess.Popen[bytes], home: Path, state: Path, saved: int) -> None:
+    """Print the cost of a round of the watch, and that of an examination in this process."""
+    plugins = shared_options.load_plugins(None)
+    apart, here = [], []
+    for number in range(PAIRS + 1):
+        before = spent(process.pid)
+        process.send_signal(signal.SIGHUP)
+        saved = await_round(process, state, saved)
+        time.sleep(0.02)
+        between, begun = spent(process.pid), time.process_time()
+        probes = Probes(Home(home), paid_requests=False)
+        runner.report(probes, plugins, plugins.checks)
+        probes.close()
+        if number:  # the first one loads everything
+            apart.append(between - before)
+            here.append(time.process_time() - begun)
+    ours, other = statistics.median(apart) * 1000, statistics.median(here) * 1000
+    print(
+        f"a round of the watch {ours:.0f} ms, an examination in one process {other:.0f} ms", end=""
+    )
+    print(
+        f", ratio {ours / other:.2f}; lowest {min(apart) * 1000:.0f} and {min(here) * 1000:.0f} ms"
+    )
 
 
 def main() -> int:

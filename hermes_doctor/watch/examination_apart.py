@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -37,6 +38,7 @@ class ExaminationApart:
             raise CouldNotLook(str(found))
         self._preloading.load(news)
         known_sound.adopt(sound)
+        gc.collect()  # a watch makes little garbage, so it would be left for a thousand rounds
         return found._replace(effects=self._plugins.effects)
 
     def _work(self) -> tuple[Report | str, list[list[str]], dict[str, Any]]:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,26 @@ def test_threads_that_hang_do_not_reach_the_watch() -> None:
     for _ in range(20):
         one()
     assert threading.active_count() == before
+
+
+class Garbage:
+    """Something that refers to itself, so that only the garbage collector can free it."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_a_round_leaves_no_garbage_behind() -> None:
+    """The watch makes so little of it that Python would let it grow for a thousand rounds."""
+    one = apart(report)
+    gc.disable()
+    try:
+        left = weakref.ref(Garbage())
+        assert left() is not None
+        one()
+        assert left() is None
+    finally:
+        gc.enable()
 
 
 LOADING = """
