@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ import pytest
 
 from hermes_doctor.learning import isolation
 from hermes_doctor.learning.isolation import DoesNotStart, Lesson, ask_all
-from hermes_doctor.system import isolated
+from hermes_doctor.system import isolated, keeper
 from hermes_doctor.system.privileges import Privileges
 from tests.helpers import hostile_hermes, support
 
@@ -54,6 +55,30 @@ for _ in range(4):
         kept = os.urandom(200 << 20)
         time.sleep(600)
 time.sleep(600)
+"""
+HUNGRY_SHARED = """
+import mmap, time
+kept = mmap.mmap(-1, 900 << 20)
+for place in range(0, len(kept), 4096):
+    kept[place] = 1
+time.sleep(600)
+"""
+NOBODY_S = """
+import os
+for number in range(3):
+    try:
+        os.write(os.memfd_create("x"), b"x" * (10 << 20))
+        raise SystemExit("memory of nobody")
+    except OSError:
+        pass
+"""
+KILLS = """
+import os, signal
+for pid in ({pid}, os.getppid()):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except OSError:
+        pass
 """
 FORKS = """
 import os, time
@@ -153,8 +178,29 @@ def test_memory(place: Path, barrier: str) -> None:
 
 
 def test_memory_of_several_processes(place: Path, barrier: str) -> None:
-    """All processes together have the same limit."""
+    """All processes together have the same limit; memory that they could share counts too."""
     assert "more than 600 MB" in ends(lambda: ask(place, HUNGRY_FAMILY), within=29)
+    shutil.rmtree(place)
+    assert "more than 600 MB" in ends(lambda: ask(place, HUNGRY_SHARED), within=29)
+
+
+def test_memory_of_no_process(place: Path, barrier: str) -> None:
+    """There is none that would not count."""
+    assert ask(place, NOBODY_S) is True
+
+
+def test_it_cannot_kill_others(place: Path, barrier: str) -> None:
+    """Not even processes of the same user."""
+    if barrier == "filters" and keeper._number(444, None, 0, 1) < 6:
+        pytest.skip("this kernel cannot limit signals")
+    options = {"user": OTHER} if os.geteuid() == 0 else {}
+    other = subprocess.Popen(["sleep", "60"], **options)  # type: ignore[call-overload]
+    try:
+        assert ask(place, KILLS.format(pid=other.pid)) is True
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
 
 
 def test_many_processes(place: Path, barrier: str) -> None:
