@@ -72,6 +72,12 @@ for number in range(3):
     except OSError:
         pass
 """
+NESTED = """
+import os
+for number in range(3000):
+    os.mkdir("deep")
+    os.chdir("deep")
+"""
 KILLS = """
 import os, signal
 for pid in ({pid}, os.getppid()):
@@ -182,6 +188,26 @@ def test_memory_of_several_processes(place: Path, barrier: str) -> None:
     assert "more than 600 MB" in ends(lambda: ask(place, HUNGRY_FAMILY), within=29)
     shutil.rmtree(place)
     assert "more than 600 MB" in ends(lambda: ask(place, HUNGRY_SHARED), within=29)
+
+
+def test_nothing_is_left_in_the_temporary_folder(place: Path, barrier: str) -> None:
+    """Also not of folders that are nested too deep for Python."""
+    made = place.parent / "scratch"
+    made.mkdir()
+    made.chmod(0o711)
+    user = Privileges(OTHER, OTHER, (), place, can_reach=True) if os.geteuid() == 0 else None
+    lesson = Lesson(f"{NESTED}import json; print(json.dumps(number))")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(isolation.tempfile, "mkdtemp", lambda **_: str(_new(made / "run")))
+        found = ask_all(Path(hostile_hermes.SYSTEM_PYTHON), {"one": lesson}, seconds=30, user=user)
+
+    assert found == {"one": 2999}
+    assert [*made.iterdir()] == []
+
+
+def _new(path: Path) -> Path:
+    path.mkdir()
+    return path
 
 
 def test_memory_of_no_process(place: Path, barrier: str) -> None:
