@@ -143,6 +143,8 @@ def test_it_reaches_no_server(place: Path, barrier: str) -> None:
 
 def test_it_cannot_write_elsewhere(place: Path, barrier: str) -> None:
     """Also not in a folder in which its user may write."""
+    if barrier == "filters" and keeper._number(444, None, 0, 1) < 1:
+        pytest.skip("this kernel has no Landlock")
     open_to_all = place.parent / "open"
     open_to_all.mkdir()
     open_to_all.chmod(0o777)
