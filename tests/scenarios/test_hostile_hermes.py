@@ -319,6 +319,31 @@ def test_a_guarded_update_does_not_run_it_either(home: Path) -> None:
 
 
 @needs_root
+@pytest.mark.needs("git")
+def test_git_of_root_runs_no_program_of_another_user(tmp_path: Path) -> None:
+    """Git runs what `.git/config` names, and looks only at who owns the folder."""
+    from hermes_doctor.model import CannotFix
+    from hermes_doctor.system.accounts import account
+    from hermes_doctor.updates import git_rollback
+
+    checkout, ran = tmp_path / "checkout", tmp_path / "ran"
+    support.put(checkout / ".gitattributes", "* filter=harm\n")
+    subprocess.run(["git", "init", "--quiet", str(checkout)], check=True)
+    subprocess.run(["git", "-C", str(checkout), "add", "."], check=True)
+    assert git_rollback.unmerged_files(str(checkout), account(0)) == []
+    config = checkout / ".git" / "config"
+    config.write_text(f'{config.read_text()}[filter "harm"]\n\tclean = touch {ran}; cat\n')
+    os.chown(config, OTHER, OTHER)
+    os.utime(checkout / ".gitattributes", (1, 1))
+
+    with pytest.raises(CannotFix, match=f"root does not run .*config: .* \\(uid {OTHER}\\)"):
+        git_rollback.unmerged_files(str(checkout), account(0))
+
+    assert git_rollback.is_clean(str(checkout), account(0)) is None
+    assert not ran.exists()
+
+
+@needs_root
 def test_a_gateway_is_not_started_from_it(home: Path) -> None:
     """Nor is anything else that uses the same function: `hermes send`, the installer, pip."""
     from hermes_doctor.gateway.detached import python_of
