@@ -39,7 +39,7 @@ def learn(
             callback=refuse_nan,
             help="Give up after this many seconds.",
         ),
-    ] = 60,
+    ] = 120,
     json: JsonOption = False,
 ) -> int:
     """Learn a Hermes release that is newer than this tool.

@@ -33,10 +33,15 @@ NEW_NAMESPACES = 0x20000000 | 0x40000000 | 0x08000000
 NEW_USER, NEW_MOUNTS = 0x10000000, 0x00020000
 _PAUSE = 0.05
 _LINUX = sys.platform == "linux"
-_SOCKET = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198), "riscv64": (0xC00000F3, 198)}
-"""The number of each architecture in system call filters, and that of its call `socket`."""
-_IO_URING = 425
-"""A system call that opens sockets past the filter."""
+_CALLS = {
+    "x86_64": (0xC000003E, 41, (319, 29)),
+    "aarch64": (0xC00000B7, 198, (279, 194)),
+    "riscv64": (0xC00000F3, 198, (279, 194)),
+}
+"""The number of each architecture in system call filters, of its call `socket`, and of the calls
+`memfd_create` and `shmget`, whose memory belongs to no process."""
+_EVERYWHERE = (425, 447)
+"""`io_uring_setup`, which opens sockets past the filter, and `memfd_secret`."""
 _READ_ONLY, _RECURSIVE = 1, 0x8000
 
 
@@ -95,8 +100,8 @@ def _become_the_command(given: dict[str, Any], inside: bool) -> None:
         _control(38, 1)  # no set-uid program gives new privileges
         if _LINUX and not mounted:
             _forbid_writing(given["writable"])
-        if _LINUX and not inside:
-            _forbid_sockets()
+        if _LINUX:
+            _forbid_calls(sockets=not inside)
         os.chdir(given["cwd"])
         _control(1, signal.SIGKILL)  # the change of user has cleared it
         if os.getppid() != parent:
@@ -171,7 +176,9 @@ def _forbid_writing(places: list[str]) -> None:
     rights = 1 << 1 | sum(1 << bit for bit in range(4, 13))
     rights |= (1 << 13 if version > 1 else 0) | (1 << 14 if version > 2 else 0)
     of_a_file = rights & (1 << 1 | 1 << 14)
-    rules = _number(444, struct.pack("=Q", rights), 8, 0)
+    own = 3 if version > 5 else 0  # no signals to other processes and no abstract sockets of theirs
+    size = 24 if version > 5 else 8
+    rules = _number(444, struct.pack("=QQQ", rights, 0, own), size, 0)
     allowed = True
     for place, kind in [*((place, rights) for place in places), ("/dev/null", of_a_file)]:
         fd = os.open(place, os.O_PATH | os.O_CLOEXEC)
@@ -180,30 +187,39 @@ def _forbid_writing(places: list[str]) -> None:
         raise Refused("this system did not accept the limits for files")
 
 
-def _forbid_sockets() -> None:
-    """Let the kernel refuse every new socket except those between local processes."""
-    known = _SOCKET.get(os.uname().machine)
-    if known is None or sys.maxsize < 2**32:
-        raise Refused("this system offers no way to keep a program from the network")
-    architecture, socket = known
-    allow, unreachable, missing = 0x7FFF0000, 0x50000 | 101, 0x50000 | 38
+def _forbid_calls(sockets: bool) -> None:
+    """Let the kernel refuse memory that belongs to no process and, if asked, new sockets.
+
+    Sockets between local processes stay possible.
+    """
+    architecture, socket, missing = _CALLS.get(os.uname().machine, (0, 0, ()))
+    if not architecture or sys.maxsize < 2**32:
+        if sockets:
+            raise Refused("this system offers no way to keep a program from the network")
+        return
+    load, equal, at_least, end = 0x20, 0x15, 0x35, 0x06
+    allow, unreachable, no_such_call = 0x7FFF0000, 0x50000 | 101, 0x50000 | 38
     lines = [
-        (0x20, 0, 0, 4),  # the architecture
-        (0x15, 0, 7, architecture),
-        (0x20, 0, 0, 0),  # the system call
-        (0x35, 5, 0, 0x40000000),  # the second numbering of x86-64
-        (0x15, 4, 0, _IO_URING),
-        (0x15, 0, 4, socket),
-        (0x20, 0, 0, 16),  # its first argument: the family
-        (0x15, 2, 0, 1),  # AF_UNIX
-        (0x06, 0, 0, unreachable),
-        (0x06, 0, 0, missing),
-        (0x06, 0, 0, allow),
+        (load, 0, 0, 4),  # the architecture
+        (equal, 1, 0, architecture),
+        (end, 0, 0, no_such_call),
+        (load, 0, 0, 0),  # the system call
+        (at_least, 0, 1, 0x40000000),  # the second numbering of x86-64
+        (end, 0, 0, no_such_call),
     ]
-    program = b"".join(struct.pack("=HBBI", *line) for line in lines)
-    kept = ctypes.create_string_buffer(program)
-    filter_ = struct.pack("@HxxxxxxP", len(lines), ctypes.addressof(kept))
-    if not _control(22, 2, filter_):
+    for number in (*_EVERYWHERE, *missing):
+        lines += [(equal, 0, 1, number), (end, 0, 0, no_such_call)]
+    if sockets:
+        lines += [
+            (equal, 0, 3, socket),
+            (load, 0, 0, 16),  # its first argument: the family
+            (equal, 1, 0, 1),  # AF_UNIX
+            (end, 0, 0, unreachable),
+        ]
+    lines.append((end, 0, 0, allow))
+    program = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *line) for line in lines))
+    given = struct.pack("@HxxxxxxP", len(lines), ctypes.addressof(program))
+    if not _control(22, 2, given) and sockets:
         raise Refused("this system offers no way to keep a program from the network")
 
 
@@ -224,7 +240,7 @@ def _watch(child: int, memory: int, processes: int) -> int:
         tree = [*_descendants()]
         if len(tree) > processes:
             return _too_much(f"it started more than {processes} processes")
-        if sum(map(_memory, tree)) > memory:
+        if sum(map(_memory, tree)) > memory and sum(map(_own_memory, tree)) > memory:
             return _too_much(f"it used more than {memory // MEGABYTE} MB of memory")
         time.sleep(_PAUSE)
 
@@ -255,12 +271,20 @@ def _descendants() -> Iterator[int]:
 
 
 def _memory(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/statm") as file:
-            _, resident, shared, *_ = map(int, file.read().split())
-    except (OSError, ValueError):
-        return 0
-    return (resident - shared) * resource.getpagesize()
+    """Return the bytes that a process keeps in memory; what several share counts for each."""
+    return _sum(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:"))
+
+
+def _own_memory(pid: int) -> int:
+    """Return the same with its part of what several share, which takes longer to find out."""
+    return _sum(f"/proc/{pid}/smaps_rollup", ("Pss_Anon:", "Pss_Shmem:")) or _memory(pid)
+
+
+def _sum(path: str, names: tuple[str, ...]) -> int:
+    with contextlib.suppress(OSError, ValueError, IndexError), open(path) as file:
+        found = [line.split()[1] for line in file if line.startswith(names)]
+        return sum(map(int, found)) * 1024
+    return 0
 
 
 def _kill_all() -> None:

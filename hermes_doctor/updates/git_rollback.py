@@ -145,7 +145,15 @@ def _lines(checkout: str, user: Account, *words: str, end: str = "\n") -> list[s
 
 def _git(checkout: str, user: Account, *words: str) -> str:
     """The output of a read-only git command, run as the home's owner."""
-    refuse_untrusted(Path(checkout), user)
+    folder = git_folder(Path(checkout))
+    for place in (
+        Path(checkout),
+        folder,
+        folder / "config",
+        folder / "hooks",
+    ):  # these name programs
+        if place == Path(checkout) or os.path.lexists(place):
+            refuse_untrusted(place, user)
     options: dict[str, object] = user.options()
     env = dict(os.environ) if user.is_us else login_environment(user)
     try:

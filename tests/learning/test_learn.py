@@ -14,7 +14,10 @@ from typing import Any
 
 import pytest
 
+from hermes_doctor.installation.find import Installation
 from hermes_doctor.knowledge import data
+from hermes_doctor.learning import learn
+from hermes_doctor.model import Trouble
 from tests.conftest import need_release
 from tests.helpers import damage, recorded_homes, support
 from tests.helpers.cut_knowledge import CutTool
@@ -139,6 +142,14 @@ def test_it_does_not_start(home: Path, script: str, reason: str) -> None:
     assert reason in as_json.json["error"]["message"]
     assert not (home.parent / "data").exists()
     assert support.contents(home) == before
+
+
+def test_a_hermes_in_a_container() -> None:
+    """Its folders are not what their names say here, so nothing of it is run."""
+    inside = Installation("0.99.0", Path("/proc/self/root/usr"), running=True)
+
+    with pytest.raises(Trouble, match="Run hermes-doctor in the container"):
+        learn._interpreter(inside, None)
 
 
 def test_no_hermes(home: Path) -> None:

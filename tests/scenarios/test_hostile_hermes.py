@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ import pytest
 
 from hermes_doctor.learning import isolation
 from hermes_doctor.learning.isolation import DoesNotStart, Lesson, ask_all
-from hermes_doctor.system import isolated
+from hermes_doctor.system import isolated, keeper
 from hermes_doctor.system.privileges import Privileges
 from tests.helpers import hostile_hermes, support
 
@@ -54,6 +55,36 @@ for _ in range(4):
         kept = os.urandom(200 << 20)
         time.sleep(600)
 time.sleep(600)
+"""
+HUNGRY_SHARED = """
+import mmap, time
+kept = mmap.mmap(-1, 900 << 20)
+for place in range(0, len(kept), 4096):
+    kept[place] = 1
+time.sleep(600)
+"""
+NOBODY_S = """
+import os
+for number in range(3):
+    try:
+        os.write(os.memfd_create("x"), b"x" * (10 << 20))
+        raise SystemExit("memory of nobody")
+    except OSError:
+        pass
+"""
+NESTED = """
+import os
+for number in range(3000):
+    os.mkdir("deep")
+    os.chdir("deep")
+"""
+KILLS = """
+import os, signal
+for pid in ({pid}, os.getppid()):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except OSError:
+        pass
 """
 FORKS = """
 import os, time
@@ -112,6 +143,8 @@ def test_it_reaches_no_server(place: Path, barrier: str) -> None:
 
 def test_it_cannot_write_elsewhere(place: Path, barrier: str) -> None:
     """Also not in a folder in which its user may write."""
+    if barrier == "filters" and keeper._number(444, None, 0, 1) < 1:
+        pytest.skip("this kernel has no Landlock")
     open_to_all = place.parent / "open"
     open_to_all.mkdir()
     open_to_all.chmod(0o777)
@@ -153,8 +186,49 @@ def test_memory(place: Path, barrier: str) -> None:
 
 
 def test_memory_of_several_processes(place: Path, barrier: str) -> None:
-    """All processes together have the same limit."""
+    """All processes together have the same limit; memory that they could share counts too."""
     assert "more than 600 MB" in ends(lambda: ask(place, HUNGRY_FAMILY), within=29)
+    shutil.rmtree(place)
+    assert "more than 600 MB" in ends(lambda: ask(place, HUNGRY_SHARED), within=29)
+
+
+def test_nothing_is_left_in_the_temporary_folder(place: Path, barrier: str) -> None:
+    """Also not of folders that are nested too deep for Python."""
+    made = place.parent / "scratch"
+    made.mkdir()
+    made.chmod(0o711)
+    user = Privileges(OTHER, OTHER, (), place, can_reach=True) if os.geteuid() == 0 else None
+    lesson = Lesson(f"{NESTED}import json; print(json.dumps(number))")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(isolation.tempfile, "mkdtemp", lambda **_: str(_new(made / "run")))
+        found = ask_all(Path(hostile_hermes.SYSTEM_PYTHON), {"one": lesson}, seconds=30, user=user)
+
+    assert found == {"one": 2999}
+    assert [*made.iterdir()] == []
+
+
+def _new(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+def test_memory_of_no_process(place: Path, barrier: str) -> None:
+    """There is none that would not count."""
+    assert ask(place, NOBODY_S) is True
+
+
+def test_it_cannot_kill_others(place: Path, barrier: str) -> None:
+    """Not even processes of the same user."""
+    if barrier == "filters" and keeper._number(444, None, 0, 1) < 6:
+        pytest.skip("this kernel cannot limit signals")
+    options = {"user": OTHER} if os.geteuid() == 0 else {}
+    other = subprocess.Popen(["sleep", "60"], **options)  # type: ignore[call-overload]
+    try:
+        assert ask(place, KILLS.format(pid=other.pid)) is True
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
 
 
 def test_many_processes(place: Path, barrier: str) -> None:
@@ -242,6 +316,31 @@ def test_a_guarded_update_does_not_run_it_either(home: Path) -> None:
     [said] = unmet_requirements(read_details(found), account(0))
 
     assert said.startswith("root does not run")
+
+
+@needs_root
+@pytest.mark.needs("git")
+def test_git_of_root_runs_no_program_of_another_user(tmp_path: Path) -> None:
+    """Git runs what `.git/config` names, and looks only at who owns the folder."""
+    from hermes_doctor.model import CannotFix
+    from hermes_doctor.system.accounts import account
+    from hermes_doctor.updates import git_rollback
+
+    checkout, ran = tmp_path / "checkout", tmp_path / "ran"
+    support.put(checkout / ".gitattributes", "* filter=harm\n")
+    subprocess.run(["git", "init", "--quiet", str(checkout)], check=True)
+    subprocess.run(["git", "-C", str(checkout), "add", "."], check=True)
+    assert git_rollback.unmerged_files(str(checkout), account(0)) == []
+    config = checkout / ".git" / "config"
+    config.write_text(f'{config.read_text()}[filter "harm"]\n\tclean = touch {ran}; cat\n')
+    os.chown(config, OTHER, OTHER)
+    os.utime(checkout / ".gitattributes", (1, 1))
+
+    with pytest.raises(CannotFix, match=f"root does not run .*config: .* \\(uid {OTHER}\\)"):
+        git_rollback.unmerged_files(str(checkout), account(0))
+
+    assert git_rollback.is_clean(str(checkout), account(0)) is None
+    assert not ran.exists()
 
 
 @needs_root
