@@ -75,7 +75,8 @@ def spent(pid: int) -> float:
 @contextlib.contextmanager
 def watching(home: Path, state: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run a watch that waits for SIGHUP after each round."""
-    command = [sys.executable, "-m", "hermes_doctor", "watch", "--interval", "1h", "--home", home]
+    command = [sys.executable, "-m", "hermes_doctor", "watch", "--interval", "1h"]
+    command += ["--home", str(home)]
     environ = environment(XDG_STATE_HOME=str(state))
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environ)
     try:

@@ -40,7 +40,7 @@ def compile_patterns(modules: Iterable[str]) -> None:
     for name in modules:
         for one in [*vars(sys.modules[name]).values()]:
             if type(one) is _Later:
-                _ = one.fullmatch, one.match, one.search, one.sub  # type: ignore[attr-defined]
+                _ = one.fullmatch, one.match, one.search, one.sub
 
 
 EMPTY: Mapping[Any, Any] = MappingProxyType({})

@@ -275,8 +275,8 @@ def test_ctrl_c_reaches_all_processes_of_a_terminal(home: Path) -> None:
         until(lambda: told.exists() and told.read_text().count("\n") == 2)
         os.killpg(child.process.pid, signal.SIGINT)
         assert child.process.wait(PATIENCE) == 0
-        for pid in map(int, told.read_text().split()):
-            until(lambda pid=pid: has_ended(pid))
+        process, command = map(int, told.read_text().split())
+        until(lambda: has_ended(process) and has_ended(command))
         child.until("end    stopped after 1 check")
         assert child.process.stderr is not None and child.process.stderr.read() == ""
 

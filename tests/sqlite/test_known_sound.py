@@ -122,7 +122,7 @@ def test_it_is_read_again_after_some_minutes(
     """A disk may damage a file without any change of its times."""
     look(database)
     now = time.monotonic()
-    monkeypatch.setattr(known_sound.time, "monotonic", lambda: now + known_sound.VALID + 1)
+    monkeypatch.setattr(time, "monotonic", lambda: now + known_sound.VALID + 1)
     look(database)
     look(database)
     assert len(reads) == 2, "once for both rounds after that"

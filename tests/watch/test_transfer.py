@@ -9,7 +9,7 @@ import pytest
 
 from hermes_doctor.home import Home
 from hermes_doctor.message import Message, text
-from hermes_doctor.model import Evidence, Gateway, Report, Severity
+from hermes_doctor.model import Evidence, Finding, Gateway, Report, Severity
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.watch import transfer
 from hermes_doctor.watch.events import EventKind, WatchEvent
@@ -71,8 +71,8 @@ def test_a_text_keeps_its_template() -> None:
     """A text for people can still be translated; values that may not pass leave the words."""
     made = finding("A")._replace(title=text("{n} of {name}", n=3, name="x"))
     back = passed(made)
-    assert back == made and isinstance(back[2], Message)  # type: ignore[index]
-    assert back[2].template == "{n} of {name}"  # type: ignore[index]
+    assert back == made and isinstance(back, Finding) and isinstance(back.title, Message)
+    assert back.title.template == "{n} of {name}"
     odd = text("{thing} is odd", thing=Odd())
     assert passed(odd) == "an odd thing is odd"
 
