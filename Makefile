@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE PYTHONUNBUFFERED
 WORKERS := -n 4 --dist worksteal --durations 20 --durations-min 1
 
-.PHONY: install uninstall demo test test-all attack lint format signatures index bench screenshot codes examples share release clean
+.PHONY: install uninstall demo test test-all attack fuzz lint format signatures index bench screenshot codes examples share release clean
 
 # For this user, or as root for all users: an environment of its own, and a link in a bin folder.
 PREFIX ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
@@ -56,6 +56,13 @@ test-all: $(VENV)/compiled $(VENV)/release
 TIME ?= 10
 attack: $(VENV)/compiled
 	$(BIN)/python -m tools.attack --minutes $(TIME) $(ARGS)
+
+# Nightly: 2,000 hostile homes made by chance (tests/helpers/fuzzed_homes.py), in about an hour on two
+# processors. `make fuzz HOMES=100 FIRST=5000` tries others.
+HOMES ?= 2000
+FIRST ?= 0
+fuzz: $(VENV)/compiled
+	FUZZED_HOMES=$(HOMES) FUZZED_FIRST=$(FIRST) $(BIN)/python -m pytest -n 2 -q tests/scenarios/test_fuzzed_homes.py
 
 # Two processes compile a part of the tests each; otherwise each of the four workers compiles all of
 # them. The test run itself shows what is wrong with them.

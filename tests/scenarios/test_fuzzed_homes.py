@@ -1,0 +1,80 @@
+"""Whatever a home contains, a command answers in time, with little memory, and changes nothing.
+
+`make fuzz` tries 2,000 homes, FUZZED_HOMES another number.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import fuzzed_homes, support
+
+HOMES = int(os.environ.get("FUZZED_HOMES", "120"))
+FIRST = int(os.environ.get("FUZZED_FIRST", "0"))
+"""The first number; others are other homes."""
+MEGABYTES = 400
+SECONDS = 15
+OTHER_COMMANDS = (("config",), ("timeline",), ("fix",))
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that is removed at once: 2,000 homes do not fit on every disk."""
+    made = Path(tempfile.mkdtemp())
+    yield made
+    shutil.rmtree(made)
+
+
+def run(*words: str | Path) -> tuple[int, str, str, float, float]:
+    """Run a command: exit code, output, errors, megabytes and seconds."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        started = time.monotonic()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "hermes_doctor", *map(str, words)],
+            env=support.environ(None),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        seconds = time.monotonic() - started
+        out.seek(0)
+        err.seek(0)
+        output, errors = out.read(), err.read()
+    return process.returncode, output, errors, usage.ru_maxrss / 1024, seconds
+
+
+@pytest.mark.sampled(one_of=8)
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + HOMES))
+def test_fuzzed_home(folder: Path, seed: int) -> None:
+    """Documented exit code, no traceback, no crash, below the limits, and the home as before."""
+    home = folder / "home"
+    done = fuzzed_homes.make(home, seed)
+    before = fuzzed_homes.fingerprint(home)
+
+    code, out, err, megabytes, seconds = run("check", "--json", "--home", home)
+
+    assert code in (0, 1, 2), (done, err)
+    found = json.loads(out)
+    crashed = [one for one in found["checks"] if one["status"] == "crashed"]
+    assert crashed == [], (done, crashed)
+    words = OTHER_COMMANDS[seed % len(OTHER_COMMANDS)]
+    other = run(*words, "--home", home)
+    assert other[0] in (0, 1, 2), (words, done, other[2])
+    for text in (out, err, other[1], other[2]):
+        assert "Traceback" not in text, (done, text)
+        assert "This is a bug" not in text, (done, text)
+    assert max(megabytes, other[3]) < MEGABYTES, (done, megabytes, other[3])
+    assert seconds < SECONDS, (done, seconds)
+    assert fuzzed_homes.fingerprint(home) == before, done
