@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
-    from hermes_doctor.model import Report
+    from hermes_doctor.model import Report, Severity
 
 FAIL_ON = "error"
 TEXT = "text"
@@ -33,7 +33,7 @@ def run(
     record: bool = False,
 ) -> int:
     """Examine each requested home, print the reports, and return the exit code."""
-    from hermes_doctor.cli import shared_options
+    from hermes_doctor.cli import separate_look, shared_options
     from hermes_doctor.probes.probes import Probes
 
     chosen = parse_format(format, json=json)
@@ -49,17 +49,26 @@ def run(
 
         named = one.path if all_homes else shared_options.named_home(home)
         repeat = shared_options.repeat_options(named, plugins, deep=deep, network=network)
-        probes = Probes(one, deep=deep, network=network, alone=len(homes) == 1)
-        with _progress(chosen == TEXT, len(checks), probes.progress) as step:
-            report = runner.report(
-                probes,
-                found,
-                checks,
-                options=repeat,
-                page_options=shared_options.repeat_options(plugins=plugins),
-                progress=step,
-                severities=shared_options.severities_for(one.path, found),
-            )
+        severities = shared_options.severities_for(one.path, found)
+
+        def examine(
+            one: Home = one,
+            repeat: str = repeat,
+            severities: Mapping[str, Severity | None] = severities,
+        ) -> Report:
+            probes = Probes(one, deep=deep, network=network, alone=len(homes) == 1)
+            with _progress(chosen == TEXT, len(checks), probes.progress) as step:
+                return runner.report(
+                    probes,
+                    found,
+                    checks,
+                    options=repeat,
+                    page_options=shared_options.repeat_options(plugins=plugins),
+                    progress=step,
+                    severities=severities,
+                )
+
+        report = separate_look.look_at(one.path, examine, found)
         shown = shared_options.filter_report(shared_options.mark_muted(report), codes)
         reports.append(_with_times(one, shown) if chosen in (TEXT, "json") else shown)
     thresholds = {report.home: threshold_for(fail_on, report.home) for report in reports}

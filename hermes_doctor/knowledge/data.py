@@ -62,8 +62,17 @@ def load_knowledge(name: str) -> dict[str, Any]:
 def _shipped(name: str) -> dict[str, Any]:
     import json
 
-    data: dict[str, Any] = json.loads((_HERE / f"{name}.json").read_bytes())
+    data: dict[str, Any] = json.loads(_loaded.get(name) or (_HERE / f"{name}.json").read_bytes())
     return data
+
+
+_loaded: dict[str, bytes] = {}
+
+
+def load_all() -> None:
+    """Read all files, for a process that will be unable to open them."""
+    for path in _HERE.rglob("*.json"):
+        _loaded[str(path.relative_to(_HERE).with_suffix(""))] = path.read_bytes()
 
 
 def use(learned: Learned | None) -> None:

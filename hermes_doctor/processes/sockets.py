@@ -67,7 +67,11 @@ def process_with_socket(inode: int) -> int | None:
     It searches all processes, so it is used only for a socket that blocks a port.
     """
     from hermes_doctor.processes.gateway_processes import all_pids
+    from hermes_doctor.system import separate_process
 
+    if separate_process.is_separate():
+        found: int | None = separate_process.ask_root("process_with_socket", inode)
+        return found
     for pid in all_pids():
         try:
             if inode in socket_inodes(pid):
@@ -83,6 +87,11 @@ def socket_inodes(pid: int) -> set[int]:
     try:
         names = os.listdir(folder)
     except PermissionError:
+        from hermes_doctor.processes import seen_by_root
+
+        if (seen := seen_by_root.process(pid)) and seen["environ"] is not None:
+            targets = [target for _, target, *_ in seen["files"]]
+            return {int(one[8:-1]) for one in targets if one.startswith("socket:[")}
         raise CouldNotLook(
             text(
                 "you may not see the connections of process {pid}; try it as its user or with sudo",
