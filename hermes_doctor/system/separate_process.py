@@ -224,10 +224,21 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, value: object) -> Any:
         if isinstance(value, Message):
-            return str, (str.__str__(value),)
+            plain = {
+                name: one if isinstance(one, bool | int | float | None) else str(one)
+                for name, one in value.values.items()
+            }
+            return _message, (str.__str__(value), value.template, plain)
         if isinstance(value, MappingProxyType):
             return dict, (dict(value),)
         return NotImplemented
+
+
+def _message(said: str, template: str, values: dict[str, object]) -> Message:
+    """Make a text again without filling its template, which comes from the other process."""
+    made = str.__new__(Message, said)
+    made.template, made.values = template, values
+    return made
 
 
 def _dumps(value: object) -> bytes:
@@ -242,6 +253,8 @@ class _Unpickler(pickle.Unpickler):
     modules: tuple[str, ...] = ()
 
     def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == (__name__, _message.__name__):
+            return _message
         names = _PLAIN.get(module, set() if module in self.modules else None)
         if names is None or "." in name or (names and name not in names):
             raise pickle.UnpicklingError(f"{module}.{name}")
