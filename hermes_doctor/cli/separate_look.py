@@ -49,7 +49,7 @@ def look(home: Path, work: Callable[[], T], modules: tuple[str, ...] = ()) -> T:
         user = None
     if user is None or not user.can_reach:
         return work()
-    from hermes_doctor.processes import root_actions
+    from hermes_doctor.probes import root_actions
     from hermes_doctor.system import separate_process
 
     if not privileges.may_read(user, _own_files()):

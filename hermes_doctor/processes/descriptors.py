@@ -31,19 +31,26 @@ def of(pid: int) -> list[Descriptor] | None:
     try:
         names = os.listdir(folder)
     except PermissionError:
-        from hermes_doctor.processes import seen_by_root
-
-        seen = seen_by_root.process(pid)
-        return None if seen is None else [Descriptor(*one[:2]) for one in seen["files"]]
+        return _shown_by_root(pid)
     except OSError:
         return None
     found = []
     for name in names:
         try:
             found.append(Descriptor(name, os.readlink(f"{folder}/{name}")))
+        except PermissionError:
+            return _shown_by_root(pid)
         except OSError:  # closed since
             continue
     return found
+
+
+def _shown_by_root(pid: int) -> list[Descriptor] | None:
+    """Return what root shows of the descriptors of a process; None if it shows nothing."""
+    from hermes_doctor.processes import seen_by_root
+
+    seen = seen_by_root.process(pid)
+    return None if seen is None else [Descriptor(*one[:2]) for one in seen["files"]]
 
 
 def identity(pid: int, number: str) -> tuple[int, int]:

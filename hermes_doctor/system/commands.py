@@ -59,9 +59,7 @@ def ask(
 
     limit = LIMIT if limit is None else limit
     if command[0] in BY_ROOT and separate_process.is_separate():
-        return CommandOutput(
-            *separate_process.ask_root("command", list(command), limit, max_bytes)
-        )
+        return CommandOutput(*separate_process.ask_root("command", list(command), limit, max_bytes))
     environ = {name: os.environ[name] for name in _KEPT if name in os.environ}
     environ |= {"LC_ALL": "C", "LANGUAGE": "C", "SYSTEMD_PAGER": "", "SYSTEMD_COLORS": "0"}
     become = {"user": user.uid, "group": user.gid, "extra_groups": [user.gid]} if user else {}

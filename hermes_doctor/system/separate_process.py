@@ -8,7 +8,7 @@ does:
   capabilities, with no way back. It does the work and sends the result. Whatever it is led to, it
   reaches only what the owner reaches.
 - The *parent* stays root and opens nothing in the home. It waits, and does for the child what is
-  on a short, fixed list of actions (`processes/root_actions.py`), such as asking Docker. It takes
+  on a short, fixed list of actions (`probes/root_actions.py`), such as asking Docker. It takes
   no code and no path from the child except as an action allows.
 
 Both talk over a pair of sockets, in messages of JSON. The result is the only pickle, and the parent
@@ -33,6 +33,7 @@ from typing import Any, NoReturn, TypeVar
 
 from hermes_doctor.message import Message, text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.system import files
 from hermes_doctor.system.privileges import Privileges
 
 T = TypeVar("T")
@@ -76,6 +77,11 @@ _root: _Root | None = None
 def is_separate() -> bool:
     """Whether this process is the child, so that root's part has to be asked for."""
     return _root is not None
+
+
+def operator() -> int:
+    """Return the uid of whoever called the command: root, although its child is somebody else."""
+    return 0 if is_separate() else os.geteuid()
 
 
 def ask_root(action: str, *given: Any) -> Any:
@@ -178,7 +184,18 @@ def become_for_good(user: Privileges, parent: int) -> None:
         raise CouldNotLook("could not give up root's rights")
     for name in ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"):  # root's, not this user's
         os.environ.pop(name, None)
+    files.keep_user_home()
+    os.environ["HOME"] = _folder_of(user.uid)
     os.chdir("/")
+
+
+def _folder_of(uid: int) -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_dir
+    except KeyError:
+        return "/"
 
 
 def _close_others(kept: int) -> None:

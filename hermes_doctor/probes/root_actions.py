@@ -14,12 +14,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hermes_doctor.home import Home
+from hermes_doctor.knowledge import learned
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.processes import descriptors, process_stat, sockets
 from hermes_doctor.processes.gateway_command import is_gateway
 from hermes_doctor.processes.home_of import LOCK, may_belong
+from hermes_doctor.records import last_ask
+from hermes_doctor.supervisors import watch_keeper
 from hermes_doctor.system import commands, crontab
+from hermes_doctor.system.files import read
 from hermes_doctor.system.separate_process import Action
 
 _ENGINE = r"(ps|inspect|logs|version|info)( .*)?|cp [0-9a-f]+:/etc/passwd -"
@@ -42,9 +47,29 @@ def actions(home: Path) -> Mapping[str, Action]:
     return {
         "command": _command,
         "process": lambda pid: _process(home, int(pid)),
+        "last_ask": lambda: _last_ask(Home(home)),
+        "learned": lambda version, commit: _learned(str(version), commit, owner),
+        "running_watch": lambda: watch_keeper.running_watch(Home(home)),
         "crontab": lambda: crontab.read_lines(owner),
         "process_with_socket": lambda inode: sockets.process_with_socket(int(inode)),
     }
+
+
+def _last_ask(home: Home) -> str | None:
+    """Return root's own record of its last question to the bot."""
+    try:
+        return read(last_ask.file_of(home), last_ask.LARGEST)[0].decode()
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def _learned(version: str, commit: str | None, owner: int) -> dict[str, Any] | None:
+    """Return what root has learned from the Hermes of this owner."""
+    if commit is not None and not re.fullmatch("[0-9a-f]{1,64}", commit):
+        return None
+    path = learned.path_of(version, commit, owner)
+    found = learned.load(path) if path else None
+    return learned.document(found) if found else None
 
 
 def _command(words: list[str], limit: float, max_bytes: int) -> list[Any]:
