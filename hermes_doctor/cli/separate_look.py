@@ -22,7 +22,7 @@ STANDARD = (
     *("concurrent.futures.thread", "copy", "ctypes", "dataclasses", "difflib", "dotenv", "fcntl"),
     *("fnmatch", "getpass", "hashlib", "heapq", "http.client", "importlib.metadata", "inspect"),
     *("ipaddress", "json", "linecache", "logging", "lzma", "bz2", "marshal", "mmap", "platform"),
-    *("plistlib", "psutil", "pwd", "queue", "rich.console", "rich.progress", "rich.text"),
+    *("plistlib", "psutil", "pty", "pwd", "queue", "rich.console", "rich.progress", "rich.text"),
     *("secrets", "select", "shlex", "shutil", "socket", "sqlite3", "ssl", "string", "struct"),
     *("subprocess", "tarfile", "tempfile", "termios", "textwrap", "tomllib", "traceback"),
     *("unicodedata", "urllib.error", "urllib.parse", "urllib.request", "xml.etree.ElementTree"),
@@ -30,10 +30,18 @@ STANDARD = (
     *("dotenv.variables", "_strptime", "calendar", "locale", "importlib.resources"),
 )
 """What functions of this tool import when they are called."""
-_NOT_LOADED = ("hermes_doctor.cli", "hermes_doctor.learning", "hermes_doctor.__main__")
+_NOT_LOADED = tuple(
+    f"hermes_doctor.{name}"
+    for name in ("__main__", "asking", "cli", "history", "learning", "render", "watch")
+)
 
 
-def look(home: Path, work: Callable[[], T], modules: tuple[str, ...] = ()) -> T:
+def look(
+    home: Path,
+    work: Callable[[], T],
+    modules: tuple[str, ...] = (),
+    plugins: Plugins | None = None,
+) -> T:
     """Return what `work` returns; as root in another user's home, it runs in a separate process.
 
     The result then consists of plain values, of those of `hermes_doctor.model` and the `modules`.
@@ -52,8 +60,10 @@ def look(home: Path, work: Callable[[], T], modules: tuple[str, ...] = ()) -> T:
     from hermes_doctor.probes import root_actions
     from hermes_doctor.system import separate_process
 
-    if not privileges.may_read(user, _own_files()):
+    if not privileges.may_read(user, list(_own_files())):
         load_everything()
+        if plugins is not None:
+            _ = (plugins.rules, plugins.causes, plugins.effects, plugins.fixes)
     return separate_process.run_as(user, work, root_actions.actions(home), modules)
 
 
@@ -74,8 +84,7 @@ def look_at(home: Path, examine: Callable[[], Report], plugins: Plugins) -> Repo
             verdict = verdict._replace(primary=verdict.primary._replace(data=EMPTY))
         return report._replace(findings=findings, turned_down=down, verdict=verdict)
 
-    _ = (plugins.rules, plugins.causes, plugins.effects)  # read before root's rights are dropped
-    return look(home, plain)
+    return look(home, plain, plugins=plugins)
 
 
 def _own_files() -> Iterator[str]:
@@ -102,14 +111,20 @@ def load_everything() -> None:
 
     import hermes_doctor
     from hermes_doctor.knowledge import data
+    from hermes_doctor.plugins import load
 
+    _ = load.load().fixes  # mounts the folders of checks and fixes
     for name in STANDARD:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    importlib.import_module("hermes_doctor.cli.progress_bars")
     for module in pkgutil.walk_packages(hermes_doctor.__path__, "hermes_doctor."):
         if not module.name.startswith(_NOT_LOADED):
             importlib.import_module(module.name)
     for module in pkgutil.walk_packages(encodings.__path__, "encodings."):
         with contextlib.suppress(ImportError):  # some exist only on Windows
             importlib.import_module(module.name)
+    for kind in ("checks", "fixes"):
+        for path in load.builtin(kind).glob("[!_]*.py"):
+            importlib.import_module(f"hermes_doctor.{kind}.{path.stem}")
     data.load_all()

@@ -217,7 +217,6 @@ class _Forked:
             os.dup2(hearing, 0)
             os.dup2(writing, 1)
             os.closerange(3, 65536)
-            sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)
             inspector.main(file_state, path)
         finally:
             os._exit(0)

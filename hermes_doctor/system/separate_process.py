@@ -120,7 +120,8 @@ def run_as(
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
-    return _loads(result, modules)
+    made: T = _loads(result, modules)
+    return made
 
 
 def _serve(line: socket.socket, actions: Mapping[str, Action]) -> bytes:
