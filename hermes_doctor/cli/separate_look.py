@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -61,7 +61,7 @@ def look(
     from hermes_doctor.system import separate_process
 
     if not privileges.may_read(user, list(_own_files())):
-        load_everything()
+        load_everything(modules)
         if plugins is not None:
             _ = (plugins.rules, plugins.causes, plugins.effects, plugins.fixes)
     return separate_process.run_as(user, work, root_actions.actions(home), modules)
@@ -102,8 +102,8 @@ def _own_files() -> Iterator[str]:
             yield from (f"{base}/{name}" for name in files)
 
 
-def load_everything() -> None:
-    """Import all modules and read all files of this tool that the work may need."""
+def load_everything(modules: Sequence[str] = ()) -> None:
+    """Import all modules and read all files of this tool that the work may need; also these."""
     import contextlib
     import encodings
     import importlib
@@ -114,7 +114,7 @@ def load_everything() -> None:
     from hermes_doctor.plugins import load
 
     _ = load.load().fixes  # mounts the folders of checks and fixes
-    for name in STANDARD:
+    for name in (*STANDARD, *modules):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     importlib.import_module("hermes_doctor.cli.progress_bars")

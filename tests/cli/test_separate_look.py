@@ -23,7 +23,7 @@ from tests.scenarios import test_hostile_home as hostile
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
 TRACED = "open,openat,openat2,clone,clone3,fork,vfork,setresuid"
 SECRET = "a secret of root's"
-COMMANDS = (("check", "--json"), ("check", "--deep"), ("timeline",), ("probe", "live"))
+COMMANDS = (("check", "--json"), ("check", "--deep", "--record"), ("timeline",), ("probe", "live"))
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def opened_by_root(command: tuple[str, ...], home: Path, log: Path) -> tuple[lis
     python = [sys.executable, "-m", "hermes_doctor"]
     done = subprocess.run(
         [*words, *python, *command, "--home", str(home)],
-        env=support.environ(None),
+        env=support.environ({"XDG_STATE_HOME": str(log.parent / "state")}),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
