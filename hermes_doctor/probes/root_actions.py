@@ -18,16 +18,16 @@ from hermes_doctor.home import Home
 from hermes_doctor.knowledge import learned
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.processes import descriptors, process_stat, sockets
+from hermes_doctor.processes import descriptors, oom_kills, process_stat, sockets
 from hermes_doctor.processes.gateway_command import is_gateway
 from hermes_doctor.processes.home_of import LOCK, may_belong
 from hermes_doctor.records import last_ask
-from hermes_doctor.supervisors import watch_keeper
+from hermes_doctor.supervisors import docker, docker_stop, watch_keeper
 from hermes_doctor.system import commands, crontab
 from hermes_doctor.system.files import read
 from hermes_doctor.system.separate_process import Action
 
-_ENGINE = r"(ps|inspect|logs|version|info)( .*)?|cp [0-9a-f]+:/etc/passwd -"
+_ENGINE = r"(ps|inspect|logs|events|version|info)( .*)?|cp [0-9a-f]+:/etc/passwd -"
 _COMMANDS = {
     "journalctl": r"( ?(--no-pager|--quiet|--dmesg|--output=(json|short-unix)|--lines=\d+"
     r"|--output-fields=[A-Z_,]+|--since=@\d+|--until=@\d+|--grep=Killed process|\+"
@@ -50,6 +50,11 @@ def actions(home: Path) -> Mapping[str, Action]:
         "last_ask": lambda: _last_ask(Home(home)),
         "learned": lambda version, commit: _learned(str(version), commit, owner),
         "running_watch": lambda: watch_keeper.running_watch(Home(home)),
+        "kernel_kills": lambda: [
+            [one.pid, one.name, one.at.isoformat(), one.where] for one in oom_kills.from_kernel()
+        ],
+        "engine": docker.engine,
+        "stopped_by_record": _stopped_by_record,
         "crontab": lambda: crontab.read_lines(owner),
         "process_with_socket": lambda inode: sockets.process_with_socket(int(inode)),
     }
@@ -70,6 +75,18 @@ def _learned(version: str, commit: str | None, owner: int) -> dict[str, Any] | N
     path = learned.path_of(version, commit, owner)
     found = learned.load(path) if path else None
     return learned.document(found) if found else None
+
+
+def _stopped_by_record(id: str) -> str:
+    """Return what Docker's record of a container says about its stop."""
+    engine = docker.engine()
+    if engine is None or not re.fullmatch("[0-9a-f]+", id):
+        return ""
+    answer = commands.ask(engine, "inspect", "--type", "container", "--format", _HOSTNAME, id)
+    return docker_stop.by_record(id, docker_stop.record_of(answer.out.strip()))
+
+
+_HOSTNAME = "{{.HostnamePath}}"
 
 
 def _command(words: list[str], limit: float, max_bytes: int) -> list[Any]:
