@@ -29,7 +29,12 @@ def test_it_never_becomes_root_again() -> None:
     """All ids, groups and capabilities are gone, and no program can give them back."""
 
     def work() -> dict[str, str]:
-        for become in (lambda: os.seteuid(0), lambda: os.setuid(0), lambda: os.setgroups([0])):
+        ways: list[Callable[[], None]] = [
+            lambda: os.seteuid(0),
+            lambda: os.setuid(0),
+            lambda: os.setgroups([0]),
+        ]
+        for become in ways:
             try:
                 become()
             except PermissionError:
