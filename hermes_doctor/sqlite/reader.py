@@ -132,7 +132,10 @@ class InProcess:
         from hermes_doctor.system import separate_process
 
         if separate_process.is_separate():
-            self.process: Any = _Forked(file_state, str(path))
+            try:
+                self.process: Any = _Forked(file_state, str(path))
+            except OSError as error:
+                raise CouldNotLook("could not start a worker process") from error
             self._say_if_open()
             return
         try:

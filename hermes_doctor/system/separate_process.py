@@ -41,6 +41,9 @@ Action = Callable[..., Any]
 """Done by root for the child; takes and returns what JSON can express."""
 MOST_BYTES = 64 * 1024 * 1024
 """The largest message."""
+_CUT_OFF = "the process that looked at the home was cut off"
+STILL = 5.0
+"""Seconds of silence after which root looks whether the child was stopped."""
 _EXPECTED: dict[str, type[Exception]] = {
     kind.__name__: kind for kind in (CannotFix, CouldNotLook, Trouble)
 }
@@ -113,8 +116,11 @@ def run_as(
     ended = False
     try:
         with ours:
-            result = _serve(ours, actions)
+            ours.settimeout(STILL)
+            result = _serve(ours, actions, lambda: _refuse_stopped(pid))
         ended = True
+    except (ConnectionError, TimeoutError) as error:
+        raise CouldNotLook(_CUT_OFF) from error
     finally:
         if not ended:
             with contextlib.suppress(OSError):
@@ -124,10 +130,19 @@ def run_as(
     return made
 
 
-def _serve(line: socket.socket, actions: Mapping[str, Action]) -> bytes:
+def _refuse_stopped(pid: int) -> None:
+    """Raise CouldNotLook if its user stopped the child with a signal, as he may at any time."""
+    with contextlib.suppress(OSError, IndexError), open(f"/proc/{pid}/stat") as file:
+        if file.read().rpartition(")")[2].split()[0] in ("T", "t"):
+            raise CouldNotLook("the process that looked at the home was stopped")
+
+
+def _serve(
+    line: socket.socket, actions: Mapping[str, Action], when_still: Callable[[], None]
+) -> bytes:
     """Do the child's actions until it sends its result."""
     while True:
-        message = _receive(line)
+        message = _receive(line, when_still)
         if message[:1] == b"R":
             return message[1:]
         if message[:1] == b"E":
@@ -220,19 +235,23 @@ def _send(line: socket.socket, message: bytes) -> None:
     line.sendall(struct.pack("=I", len(message)) + message)
 
 
-def _receive(line: socket.socket) -> bytes:
-    (length,) = struct.unpack("=I", _exactly(line, 4))
+def _receive(line: socket.socket, when_still: Callable[[], None] = lambda: None) -> bytes:
+    (length,) = struct.unpack("=I", _exactly(line, 4, when_still))
     if length > MOST_BYTES:
         raise CouldNotLook("the process that looked at the home sent too much")
-    return _exactly(line, length)
+    return _exactly(line, length, when_still)
 
 
-def _exactly(line: socket.socket, count: int) -> bytes:
+def _exactly(line: socket.socket, count: int, when_still: Callable[[], None]) -> bytes:
     data = bytearray()
     while len(data) < count:
-        piece = line.recv(min(count - len(data), 1 << 20))
+        try:
+            piece = line.recv(min(count - len(data), 1 << 20))
+        except TimeoutError:
+            when_still()
+            continue
         if not piece:
-            raise CouldNotLook("the process that looked at the home was cut off")
+            raise CouldNotLook(_CUT_OFF)
         data += piece
     return bytes(data)
 

@@ -130,3 +130,11 @@ def test_it_is_killed() -> None:
         run_as(USER, lambda: os.kill(os.getpid(), signal.SIGKILL), {})
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+def test_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its owner may stop it, too: root does not wait for it."""
+    monkeypatch.setattr(separate_process, "STILL", 0.1)
+
+    with pytest.raises(CouldNotLook, match="was stopped"):
+        run_as(USER, lambda: os.kill(os.getpid(), signal.SIGSTOP), {})
