@@ -25,7 +25,7 @@ from hermes_doctor.processes.home_of import (
     locked_file,
     may_belong,
 )
-from hermes_doctor.system import separate_process
+from hermes_doctor.system import root_parent
 from hermes_doctor.system.files import read
 
 _PROC = Path("/proc")
@@ -293,7 +293,7 @@ def processes_using(paths: Iterable[Path]) -> dict[Path, list[int]]:
 
 def is_our_reader(pid: int) -> bool:
     """Tell whether a process reads a database for a run of this tool (`sqlite/inspector.py`)."""
-    if separate_process.is_separate() and (seen := process_stat.stat(pid)):
+    if root_parent.is_separate() and (seen := process_stat.stat(pid)):
         return seen.parent == os.getpid()  # a fork of ours
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.processes import cgroup_memory, process_stat
-from hermes_doctor.system import separate_process, time_limits
+from hermes_doctor.system import root_parent, time_limits
 from hermes_doctor.system.files import which
 
 _KILLED = pattern(r"[Oo]ut of memory: Killed process (\d+) \(([^)]{1,32})\)")
@@ -51,8 +51,8 @@ def kills_in_own_group() -> int:
 
 def from_kernel() -> list[Kill]:
     """Read the kills from the kernel's log; each reader has its own position in it."""
-    if separate_process.is_separate():  # often only root may read it
-        shown = separate_process.ask_root("kernel_kills")
+    if root_parent.is_separate():  # often only root may read it
+        shown = root_parent.ask_root("kernel_kills")
         return [
             Kill(pid, name, datetime.fromisoformat(at), where) for pid, name, at, where in shown
         ]

@@ -6,18 +6,18 @@ from functools import lru_cache
 from typing import Any
 
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.system import separate_process
+from hermes_doctor.system import root_parent
 
 
 def process(pid: int) -> dict[str, Any] | None:
     """Return what root shows of a process; None if it shows nothing, or if we are not separate."""
-    return _ask(pid) if separate_process.is_separate() else None
+    return _ask(pid) if root_parent.is_separate() else None
 
 
 @lru_cache(maxsize=4096)
 def _ask(pid: int) -> dict[str, Any] | None:
     try:
-        found: dict[str, Any] | None = separate_process.ask_root("process", pid)
+        found: dict[str, Any] | None = root_parent.ask_root("process", pid)
     except CouldNotLook:
         return None
     return found

@@ -67,10 +67,10 @@ def process_with_socket(inode: int) -> int | None:
     It searches all processes, so it is used only for a socket that blocks a port.
     """
     from hermes_doctor.processes.gateway_processes import all_pids
-    from hermes_doctor.system import separate_process
+    from hermes_doctor.system import root_parent
 
-    if separate_process.is_separate():
-        found: int | None = separate_process.ask_root("process_with_socket", inode)
+    if root_parent.is_separate():
+        found: int | None = root_parent.ask_root("process_with_socket", inode)
         return found
     for pid in all_pids():
         try:

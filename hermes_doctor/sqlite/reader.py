@@ -129,9 +129,9 @@ class InProcess:
         if user is not None:
             command += map(str, (user.uid, user.gid, *user.groups))
         self.guard = threading.Lock()
-        from hermes_doctor.system import separate_process
+        from hermes_doctor.system import root_parent
 
-        if separate_process.is_separate():
+        if root_parent.is_separate():
             try:
                 self.process: Any = _Forked(file_state, str(path))
             except OSError as error:

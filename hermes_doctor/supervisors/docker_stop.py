@@ -8,7 +8,7 @@ from typing import Any
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.supervisors.unit import Unit
-from hermes_doctor.system import commands, separate_process
+from hermes_doctor.system import commands, root_parent
 from hermes_doctor.system.files import read
 
 _MOST = 50_000_000
@@ -57,8 +57,8 @@ def by_record(id: str, path: str) -> str:
     if not path:
         return ""
     try:
-        if separate_process.is_separate():
-            said: str = separate_process.ask_root("stopped_by_record", id)
+        if root_parent.is_separate():
+            said: str = root_parent.ask_root("stopped_by_record", id)
             return said
         record = json.loads(read(Path(path), _MOST)[0])
         return {True: "yes", False: "no"}.get(record["HasBeenManuallyStopped"], "")

@@ -38,10 +38,10 @@ def running_watch(home: Home) -> WatchKeeper | None:
     """
     from hermes_doctor.processes import file_locks
     from hermes_doctor.processes.lineage import command_line
-    from hermes_doctor.system import separate_process
+    from hermes_doctor.system import root_parent
 
-    if separate_process.is_separate():  # it may be root's
-        seen = separate_process.ask_root("running_watch")
+    if root_parent.is_separate():  # it may be root's
+        seen = root_parent.ask_root("running_watch")
         return WatchKeeper(*seen) if seen else None
 
     folders = {_owners_folder(home), state_folder()}

@@ -55,11 +55,11 @@ def ask(
     """
     import subprocess
 
-    from hermes_doctor.system import separate_process
+    from hermes_doctor.system import root_parent
 
     limit = LIMIT if limit is None else limit
-    if command[0] in BY_ROOT and separate_process.is_separate():
-        return CommandOutput(*separate_process.ask_root("command", list(command), limit, max_bytes))
+    if command[0] in BY_ROOT and root_parent.is_separate():
+        return CommandOutput(*root_parent.ask_root("command", list(command), limit, max_bytes))
     environ = {name: os.environ[name] for name in _KEPT if name in os.environ}
     environ |= {"LC_ALL": "C", "LANGUAGE": "C", "SYSTEMD_PAGER": "", "SYSTEMD_COLORS": "0"}
     become = {"user": user.uid, "group": user.gid, "extra_groups": [user.gid]} if user else {}

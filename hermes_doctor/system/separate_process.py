@@ -33,7 +33,7 @@ from typing import Any, NoReturn, TypeVar
 
 from hermes_doctor.message import Message, text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-from hermes_doctor.system import files
+from hermes_doctor.system import files, root_parent
 from hermes_doctor.system.privileges import Privileges
 
 T = TypeVar("T")
@@ -72,25 +72,6 @@ class _Root:
         if answer["error"]:
             raise _EXPECTED.get(answer["error"], CouldNotLook)(answer["why"])
         return answer["result"]
-
-
-_root: _Root | None = None
-
-
-def is_separate() -> bool:
-    """Whether this process is the child, so that root's part has to be asked for."""
-    return _root is not None
-
-
-def operator() -> int:
-    """Return the uid of whoever called the command: root, although its child is somebody else."""
-    return 0 if is_separate() else os.geteuid()
-
-
-def ask_root(action: str, *given: Any) -> Any:
-    """Let the parent do one of its actions; only the child may call this."""
-    assert _root is not None
-    return _root.ask(action, list(given))
 
 
 def run_as(
@@ -163,11 +144,10 @@ def _serve(
 
 def _live(line: socket.socket, user: Privileges, work: Callable[[], Any], parent: int) -> NoReturn:
     """Do the work in the child; never returns."""
-    global _root
     try:
         _close_others(line.fileno())
         become_for_good(user, parent)
-        _root = _Root(line)
+        root_parent.use(_Root(line).ask)
         _send(line, b"R" + _dumps(work()))
     except BaseException as error:  # noqa: BLE001
         expected = type(error).__name__ in _EXPECTED

@@ -11,9 +11,10 @@ import pytest
 
 from hermes_doctor.message import Message, text
 from hermes_doctor.model import CouldNotLook, Evidence, Finding, Severity, Trouble
-from hermes_doctor.system import separate_process
+from hermes_doctor.system import root_parent, separate_process
 from hermes_doctor.system.privileges import Privileges
-from hermes_doctor.system.separate_process import ask_root, run_as
+from hermes_doctor.system.root_parent import ask_root
+from hermes_doctor.system.separate_process import run_as
 from tests.helpers.crash_server import STRANGER
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
@@ -49,7 +50,7 @@ def test_it_never_becomes_root_again() -> None:
     assert {int(seen[name], 16) for name in ("CapEff", "CapPrm", "CapAmb")} == {0}
     assert seen["NoNewPrivs"] == "1"
     assert seen["environ"] == "0", "its user could trace it"
-    assert not separate_process.is_separate()
+    assert not root_parent.is_separate()
 
 
 def test_it_has_no_open_file_of_root(tmp_path: Path) -> None:
