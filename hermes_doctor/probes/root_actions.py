@@ -32,6 +32,7 @@ _COMMANDS = {
     "journalctl": r"( ?(--no-pager|--quiet|--dmesg|--output=(json|short-unix)|--lines=\d+"
     r"|--output-fields=[A-Z_,]+|--since=@\d+|--until=@\d+|--grep=Killed process|\+"
     r"|(--unit|_SYSTEMD_USER_UNIT|USER_UNIT)=[\w@.:\\-]+|_UID=\d+))+",
+    "/command/s6-svstat": r"/run/service/gateway-\w[\w.-]*",
     "docker": _ENGINE,
     "podman": _ENGINE,
 }

@@ -22,7 +22,7 @@ _KEPT = (
     *("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"),
 )
 MOST = 1_000_000
-BY_ROOT = ("docker", "podman", "journalctl")
+BY_ROOT = ("docker", "podman", "journalctl", "/command/s6-svstat")
 """Programs that a separate process lets root run, because they need its rights."""
 
 
