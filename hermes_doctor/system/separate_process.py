@@ -85,27 +85,21 @@ def run_as(
     The result consists of the values of `hermes_doctor.model`, and of the `modules`, and of plain
     values. Everything that the work imports must be loaded already, unless the user may read it.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None:
-            stream.flush()
+    _flush()
     ours, theirs = socket.socketpair()
     parent, pid = os.getpid(), os.fork()
     if pid == 0:
         ours.close()
         _live(theirs, user, work, parent)
     theirs.close()
-    ended = False
     try:
         with ours:
             ours.settimeout(STILL)
             result = _serve(ours, actions, lambda: _refuse_stopped(pid))
-        ended = True
     except (ConnectionError, TimeoutError) as error:
         raise CouldNotLook(_CUT_OFF) from error
     finally:
-        if not ended:
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+        os.kill(pid, signal.SIGKILL)  # its user may have stopped it, even now
         os.waitpid(pid, 0)
     made: T = _loads(result, modules)
     return made
@@ -148,18 +142,24 @@ def _live(line: socket.socket, user: Privileges, work: Callable[[], Any], parent
         _close_others(line.fileno())
         become_for_good(user, parent)
         root_parent.use(_Root(line).ask)
-        _send(line, b"R" + _dumps(work()))
+        result = _dumps(work())
+        _flush()
+        _send(line, b"R" + result)
     except BaseException as error:  # noqa: BLE001
         expected = type(error).__name__ in _EXPECTED
         why = str(error) if expected else _describe(error)
         name = type(error).__name__ if expected else "CouldNotLook"
         with contextlib.suppress(OSError):
+            _flush()
             _send(line, b"E" + json.dumps([name, why]).encode())
     finally:
-        with contextlib.suppress(Exception):
-            sys.stdout.flush()
-            sys.stderr.flush()
         os._exit(0)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
 
 
 def become_for_good(user: Privileges, parent: int) -> None:
