@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, Snapshot, check, text
-
-if TYPE_CHECKING:
-    from hermes_doctor.api import Condition
+from hermes_doctor.api import (
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    Snapshot,
+    check,
+    snapshot,
+    text,
+)
 
 
 @check(id="database-place", group="databases", codes=["DB-NETFS", "DB-OWNER"])
@@ -18,26 +25,41 @@ def database_place(probes: Probes) -> Iterator[Finding]:
         raise Skip("no database yet")
     yield from _remote(probes)
     user = probes.gateway_user()
-    for name, _, found in probes.conditions():
+    readable = set[Path]()
+    for name, path, found in probes.conditions():
+        readable.add(path)
         for suffix, taken in [("", found.files.main), *found.files.sidecars.items()]:
-            what = None
+            what: str | None = None
             if taken.kind not in ("file", "symlink"):
                 what = text("a {kind}, not a file", kind=taken.kind)
             elif not user.may_write(taken):
-                what = text(
-                    "owner {owner}, mode {mode:04o}; the gateway runs as user {user}",
-                    owner=taken.uid,
-                    mode=taken.mode,
-                    user=user.uid,
-                )
+                what = _what(taken, user.uid)
             if what:
-                yield _owner(name, suffix, what, found, taken, user.uid)
+                place = found.files.path.with_name(found.files.path.name + suffix)
+                yield _owner(name + suffix, place, what, taken, user.uid)
+    for path in probes.databases().paths:  # those that we may not read either
+        for suffix in () if path in readable else _SUFFIXES:
+            place = path.with_name(path.name + suffix)
+            taken = snapshot(place)
+            if taken.kind == "file" and not user.may_write(taken):
+                what = _what(taken, user.uid)
+                yield _owner(probes.home.name_of(place), place, what, taken, user.uid)
 
 
-def _owner(
-    name: str, suffix: str, what: str, found: Condition, taken: Snapshot, uid: int
-) -> Finding:
-    file = name + suffix
+_SUFFIXES = ("", "-wal", "-shm", "-journal")
+
+
+def _what(taken: Snapshot, uid: int) -> str:
+    """Whose file it is that this user may not write."""
+    return text(
+        "owner {owner}, mode {mode:04o}; the gateway runs as user {user}",
+        owner=taken.uid,
+        mode=taken.mode,
+        user=uid,
+    )
+
+
+def _owner(file: str, place: Path, what: str, taken: Snapshot, uid: int) -> Finding:
     return Finding(
         code="DB-OWNER",
         severity=Severity.ERROR,
@@ -53,7 +75,7 @@ def _owner(
         evidence=(Evidence(file, what),),
         fix="give-back-owner" if taken.kind == "file" else None,
         data={
-            "path": found.files.path.with_name(found.files.path.name + suffix),
+            "path": place,
             "snapshot": taken,
             "uid": uid,
         },

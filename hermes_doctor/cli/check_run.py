@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
-    from hermes_doctor.model import Report
+    from hermes_doctor.model import Report, Severity
 
 LIMIT = 11.0
 """Seconds of the clock for the checks of one home; see `time_guard`."""
@@ -39,7 +39,7 @@ def run(
     force: bool = False,
 ) -> int:
     """Examine each requested home, print the reports, and return the exit code."""
-    from hermes_doctor.cli import shared_options, time_guard
+    from hermes_doctor.cli import separate_look, shared_options, time_guard
     from hermes_doctor.probes.probes import Probes
 
     chosen = parse_format(format, json=json)
@@ -56,23 +56,32 @@ def run(
         named = one.path if all_homes else shared_options.named_home(home)
         repeat = shared_options.repeat_options(named, plugins, deep=deep, network=network)
         time_guard.begin_home()
-        probes = Probes(
-            one,
-            deep=deep,
-            network=network,
-            alone=len(homes) == 1,
-            seconds=math.inf if deep else LIMIT + (time_guard.NETWORK if network else 0),
-        )
-        with _progress(chosen == TEXT, len(checks), probes.progress) as step:
-            report = runner.report(
-                probes,
-                found,
-                checks,
-                options=repeat,
-                page_options=shared_options.repeat_options(plugins=plugins),
-                progress=step,
-                severities=shared_options.severities_for(one.path, found),
+        severities = shared_options.severities_for(one.path, found)
+
+        def examine(
+            one: Home = one,
+            repeat: str = repeat,
+            severities: Mapping[str, Severity | None] = severities,
+        ) -> Report:
+            probes = Probes(
+                one,
+                deep=deep,
+                network=network,
+                alone=len(homes) == 1,
+                seconds=math.inf if deep else LIMIT + (time_guard.NETWORK if network else 0),
             )
+            with _progress(chosen == TEXT, len(checks), probes.progress) as step:
+                return runner.report(
+                    probes,
+                    found,
+                    checks,
+                    options=repeat,
+                    page_options=shared_options.repeat_options(plugins=plugins),
+                    progress=step,
+                    severities=severities,
+                )
+
+        report = separate_look.look_at(one.path, examine, found)
         shown = shared_options.filter_report(shared_options.mark_muted(report), codes)
         reports.append(_with_times(one, shown) if chosen in (TEXT, "json") else shown)
     thresholds = {report.home: threshold_for(fail_on, report.home) for report in reports}
@@ -122,10 +131,17 @@ def _with_times(home: Home, report: Report) -> Report:
 
 def _record(homes: Sequence[Home], reports: Sequence[Report], codes: frozenset[str]) -> None:
     """Add the reports to the history; a failure is one line and does not change the exit code."""
+    from hermes_doctor.cli import separate_look
+    from hermes_doctor.history import receipts
     from hermes_doctor.history.recorder import record_once
 
+    def read_runs(home: Home, known: Sequence[receipts.EndedRun]) -> list[receipts.EndedRun]:
+        return separate_look.look(
+            home.path, lambda: receipts.ended_runs(home, known), (receipts.__name__,)
+        )
+
     for home, report in zip(homes, reports, strict=True):
-        for note in record_once(home, report, codes):
+        for note in record_once(home, report, codes, read_runs):
             print(f"hermes-doctor: {note}", file=sys.stderr)  # noqa: T201
 
 

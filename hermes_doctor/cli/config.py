@@ -31,28 +31,37 @@ Exit codes:
 def config(home: HomeOption = None, json: JsonOption = False) -> int:
     """Show the settings that the next message will use."""
     from hermes_doctor import __version__, home as homes
+    from hermes_doctor.cli import separate_look
     from hermes_doctor.cli.progress_bars import waiting
     from hermes_doctor.cli.shared_options import named_home, repeat_options
     from hermes_doctor.message import text
     from hermes_doctor.model import CouldNotLook, Trouble
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.render import config as rendered, document
+    from hermes_doctor.terminal import lines
     from hermes_doctor.terminal.show import show
 
-    probes = Probes(homes.find(home))
-    try:
+    place = homes.find(home)
+    options = repeat_options(named_home(home))
+
+    def read() -> str | tuple[lines.Line, ...]:
+        probes = Probes(place)
         with waiting("reading the settings", quiet=json):
             found = probes.resolved()
             installed = probes.installation()
+        version = installed.version if installed else None
+        if json:
+            return document.dump(rendered.document(place.path, __version__, version, found))
+        return tuple(rendered.lines(place.path, version, found, _mistake(probes), options))
+
+    try:
+        made = separate_look.look(place.path, read, (lines.__name__,))
     except CouldNotLook as error:
         raise Trouble(text("Could not read the settings: {reason}.", reason=error)) from None
-    version = installed.version if installed else None
-    if json:
-        made = rendered.document(probes.home.path, __version__, version, found)
-        typer.echo(document.dump(made))
+    if isinstance(made, str):
+        typer.echo(made)
     else:
-        options = repeat_options(named_home(home))
-        show(rendered.lines(probes.home.path, version, found, _mistake(probes), options))
+        show(made)
     return 0
 
 

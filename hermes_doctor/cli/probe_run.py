@@ -43,6 +43,7 @@ def run(question: str, home: Path | None = None) -> int:
 def _ask(question: str, option: Path | None) -> Answer:
     """Answer, whatever happens: an error of this tool must not restart a gateway."""
     from hermes_doctor import home as homes
+    from hermes_doctor.cli import separate_look
     from hermes_doctor.examination import container_probe
     from hermes_doctor.examination.running_checks import describe_crash
     from hermes_doctor.model import CouldNotLook, Trouble
@@ -54,7 +55,12 @@ def _ask(question: str, option: Path | None) -> Answer:
     except Trouble as trouble:  # a mistake in config.toml says nothing about the gateway
         return container_probe.unseen(question, trouble)
     try:
-        return container_probe.answer(Probes(homes.find(option)), question)
+        found = homes.find(option)
+        return separate_look.look(
+            found.path,
+            lambda: container_probe.answer(Probes(found), question),
+            (container_probe.__name__,),
+        )
     except Trouble as trouble:
         if isinstance(trouble, places.InsideHome) or _is_closed(option):
             return container_probe.unseen(question, trouble)

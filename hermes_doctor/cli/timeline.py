@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hermes_doctor.cli.options import DeepOption, HomeOption, JsonOption, PluginsOption
+
+if TYPE_CHECKING:
+    from hermes_doctor.examination.timeline import Timeline
 
 EPILOG = """\b
 Examples:
@@ -40,7 +43,7 @@ def timeline(
 ) -> int:
     """Show restarts, errors, edits and repairs by time."""
     from hermes_doctor import __version__, home as homes
-    from hermes_doctor.cli import shared_options
+    from hermes_doctor.cli import separate_look, shared_options
     from hermes_doctor.cli.progress_bars import waiting
     from hermes_doctor.examination import timeline as timelines
     from hermes_doctor.probes.probes import Probes
@@ -49,14 +52,19 @@ def timeline(
 
     began = moment(since)
     found = shared_options.load_plugins(plugins)
-    probes = Probes(homes.find(home), deep=deep)
-    with waiting("reading the logs", quiet=json):
-        told = timelines.make_timeline(probes, found.rules, began)
+    place = homes.find(home)
+    rules = found.rules
+
+    def read() -> Timeline:
+        with waiting("reading the logs", quiet=json):
+            return timelines.make_timeline(Probes(place, deep=deep), rules, began)
+
+    told = separate_look.look(place.path, read, (timelines.__name__,))
     if json:
-        typer.echo(document.dump(rendered.document(probes.home.path, __version__, told)))
+        typer.echo(document.dump(rendered.document(place.path, __version__, told)))
     else:
         pages = shared_options.repeat_options(plugins=plugins)
-        show(rendered.lines(probes.home.path, told, pages))
+        show(rendered.lines(place.path, told, pages))
     return 0
 
 

@@ -15,7 +15,7 @@ from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, Finding
 from hermes_doctor.plugins.declare import Fix
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.system import time_limits
+from hermes_doctor.system import root_parent, time_limits
 
 if TYPE_CHECKING:
     from hermes_doctor.steps.base import Step
@@ -74,7 +74,7 @@ def _obstacle(home: Home, step: Step) -> str | None:
     """Why this user cannot do the step: rights, or a disk that is read-only."""
     from hermes_doctor.steps.base import MachineAction
 
-    user, owner = os.geteuid(), os.stat(home.path).st_uid
+    user, owner = root_parent.operator(), os.stat(home.path).st_uid
     if user not in (0, owner):
         return text(
             "The home belongs to another user (uid {owner}). Run hermes-doctor as that user, or "

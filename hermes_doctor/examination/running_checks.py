@@ -23,6 +23,7 @@ from hermes_doctor.plugins.declare import Check
 from hermes_doctor.plugins.needs import is_option, why_absent
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.system import memory_limit, time_limits, watched
+from hermes_doctor.system.files import reason
 from hermes_doctor.system.once import DEEP
 from hermes_doctor.system.watched import WatchedThread
 
@@ -88,6 +89,8 @@ class RunningCheck:
                     self.findings.append(said._replace(check=self.check.id, muted=False))
         except (CouldNotLook, Trouble) as doubt:
             self.doubts.append(str(doubt))
+        except PermissionError as error:
+            self.doubts.append(reason(error, Path(error.filename or "a file")))
         except Skip as skip:
             self.skipped = str(skip)
         except MemoryError:

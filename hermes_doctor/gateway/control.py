@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 
 from hermes_doctor.message import listed, text
 from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.system import root_parent
 
 if TYPE_CHECKING:
     from hermes_doctor.gateway.base import GatewayControl
@@ -101,7 +102,7 @@ def _refuse_second(probes: Probes) -> None:
 def _refuse_strangers(probes: Probes, gateways: list[Gateway]) -> None:
     """Refuse to control a home or gateway of another user, unless we are root."""
     owner = os.stat(probes.home.path).st_uid
-    if os.geteuid() not in (0, owner):
+    if root_parent.operator() not in (0, owner):
         raise CannotFix(
             text(
                 "The home belongs to another user (uid {uid}). Run it as that user or with sudo.",
@@ -113,7 +114,7 @@ def _refuse_strangers(probes: Probes, gateways: list[Gateway]) -> None:
             uid = os.stat(f"/proc/{gateway.pid}").st_uid
         except OSError:
             continue
-        if os.geteuid() not in (0, uid):
+        if root_parent.operator() not in (0, uid):
             raise CannotFix(
                 text(
                     "Process {pid} belongs to another user (uid {uid}). Run it with sudo.",

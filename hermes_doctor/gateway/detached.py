@@ -20,7 +20,7 @@ from hermes_doctor.home import BACKGROUND_LOG, Home
 from hermes_doctor.message import Message, text
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.processes import lineage, process_stat
-from hermes_doctor.system import disk, time_limits
+from hermes_doctor.system import disk, root_parent, time_limits
 from hermes_doctor.system.accounts import Account, refuse_foreign_code, refuse_untrusted
 from hermes_doctor.system.files import MEGABYTE, read
 
@@ -222,7 +222,7 @@ class Detached(GatewayControl):
     def _user(self, uid: int | None) -> Account:
         """The user to run it as: the owner of the home; raise CannotFix if that does not fit."""
         owner = self.owner
-        if os.geteuid() not in (0, owner.uid):
+        if root_parent.operator() not in (0, owner.uid):
             raise CannotFix(
                 text(
                     "The home belongs to another user (uid {uid}). Run it as that user or with "

@@ -21,6 +21,7 @@ from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
 from hermes_doctor.supervisors.unit import was_stopped
 from hermes_doctor.supervisors.wrapper import is_wrapper_of
+from hermes_doctor.system import root_parent
 from hermes_doctor.system.accounts import Account
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9:_.@\\-]{0,200}\.service")
@@ -68,9 +69,9 @@ class SystemdManager:
     def refuse(self) -> None:
         """Raise CannotFix if we cannot or may not use it."""
         if self.user is None:
-            if os.geteuid() != 0:
+            if root_parent.operator() != 0:
                 raise CannotFix("The gateway is a system service. Run it with sudo.")
-        elif not self.user.is_us and os.geteuid() != 0:
+        elif not self.user.is_us and root_parent.operator() != 0:
             raise CannotFix(
                 text(
                     "The service belongs to another user (uid {uid}). Run it as that user.",

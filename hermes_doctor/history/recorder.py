@@ -6,7 +6,7 @@ spares the disk. A damaged file is set aside, and a new one is started.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +25,9 @@ from hermes_doctor.model import Report, Trouble
 
 if TYPE_CHECKING:
     from hermes_doctor.history import database
+
+
+ReadRuns = Callable[[Home, Sequence[EndedRun]], list[EndedRun]]
 
 
 class SingleRounds(NamedTuple):
@@ -62,10 +65,12 @@ class Recorder:
         boot: str = "",
         file: Path | None = None,
         single: bool = False,
+        read_runs: ReadRuns = receipts.ended_runs,
     ) -> None:
         self.home, self.codes, self.boot = home, codes, boot
         self.file = file or place.own_file()
         self.interval, self.single = interval, single
+        self.read_runs = read_runs
         self._written: Observation | None = None
         """The last observation in the file, if this process has watched without a gap since."""
         self._waiting: Observation | None = None
@@ -217,14 +222,22 @@ class Recorder:
             gap=self._gap,
             due=0 if self.single and since is None else rare + self._longest(),
         )
-        self._runs = receipts.ended_runs(self.home, self._runs)
+        self._runs = self.read_runs(self.home, self._runs)
         with database.transaction(self.file, verify=not self._verified) as db:
             notes = record(db, self.home, seen, known, self.boot, self._runs)
         self._written, self._waiting, self._gap, self._verified = seen, None, False, True
         return notes
 
 
-def record_once(home: Home, report: Report, codes: frozenset[str] | None) -> list[str]:
-    """Record one report for `check --record`; return what to report, such as a failure."""
-    recorder = Recorder(home, SINGLE, codes=codes, boot=boot_id(), single=True)
+def record_once(
+    home: Home,
+    report: Report,
+    codes: frozenset[str] | None,
+    read_runs: ReadRuns = receipts.ended_runs,
+) -> list[str]:
+    """Record one report for `check --record`; return what to report, such as a failure.
+
+    `read_runs` reads the receipts of the home.
+    """
+    recorder = Recorder(home, SINGLE, codes=codes, boot=boot_id(), single=True, read_runs=read_runs)
     return recorder.attempt(report, datetime.now(UTC))  # a deep check may have begun long ago

@@ -11,6 +11,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.knowledge.releases import parse_release
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.model import CouldNotLook, Gateway
+from hermes_doctor.processes import process_stat
 from hermes_doctor.processes.home_of import shares_pids
 from hermes_doctor.system.files import MEGABYTE, list_folder, read, read_head, user_home, which_all
 
@@ -127,15 +128,11 @@ def _behind_process(gateway: Gateway) -> Iterator[Path]:
     """Yield the environment of a process: by its command line, then by the files it has loaded."""
     if gateway.python:
         yield Path(gateway.python).parent.parent
-    try:
-        with open(f"/proc/{gateway.pid}/maps", errors="replace") as maps:
-            for line in maps:
-                before, found, _ = line.partition("/site-packages/")
-                if found:
-                    yield Path(before[before.index("/") :]).parent.parent
-                    return
-    except (OSError, ValueError):
-        return
+    for line in process_stat.maps(gateway.pid).splitlines():
+        before, found, _ = line.partition("/site-packages/")
+        if found and "/" in before:
+            yield Path(before[before.index("/") :]).parent.parent
+            return
 
 
 def _of_the_last(home: Home) -> Iterator[Path]:

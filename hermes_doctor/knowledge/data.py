@@ -75,8 +75,18 @@ def _load(name: str) -> dict[str, Any]:
 def _shipped(name: str) -> dict[str, Any]:
     import json
 
-    data: dict[str, Any] = json.loads((_HERE / f"{name}.json").read_bytes())
+    data: dict[str, Any] = json.loads(_read.get(name) or (_HERE / f"{name}.json").read_bytes())
     return data
+
+
+_read: dict[str, bytes] = {}
+"""The files that `load_all` has read."""
+
+
+def load_all() -> None:
+    """Read all files, for a process that will be unable to open them."""
+    for path in _HERE.rglob("*.json"):
+        _read[str(path.relative_to(_HERE).with_suffix(""))] = path.read_bytes()
 
 
 def use(learned: Learned | None) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from hermes_doctor.home import SIDECARS
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CannotFix, CouldNotLook
-from hermes_doctor.processes import descriptors, file_locks, gateway_processes
+from hermes_doctor.processes import descriptors, file_locks, gateway_processes, seen_by_root
 from hermes_doctor.processes.descriptors import DELETED
 from hermes_doctor.sqlite.header import MAGIC
 from hermes_doctor.system.open_files import open_file_of_process
@@ -70,9 +70,12 @@ def _of(pid: int) -> Iterator[OpenFile]:
         if ".db" not in one.path or not one.path.startswith("/"):
             continue
         with contextlib.suppress(OSError):
-            st = os.stat(f"/proc/{pid}/fd/{one.number}" if one.number else one.target)
-            deleted = one.path != one.target
-            yield OpenFile(pid, one.number, Path(one.path), deleted, (st.st_dev, st.st_ino))
+            if one.number:
+                known = descriptors.identity(pid, one.number)
+            else:
+                st = os.stat(one.target)
+                known = st.st_dev, st.st_ino
+            yield OpenFile(pid, one.number, Path(one.path), one.path != one.target, known)
 
 
 def writers(paths: Iterable[Path]) -> dict[Path, list[int]]:
@@ -94,6 +97,10 @@ def _writes(pid: int, fd: str) -> bool:
         with open(f"/proc/{pid}/fdinfo/{fd}") as file:
             flags = next(line for line in file if line.startswith("flags:"))
         return int(flags.split()[1], 8) & os.O_ACCMODE != os.O_RDONLY
+    except PermissionError:
+        seen = (seen_by_root.process(pid) or {}).get("details", {}).get(fd, "")
+        known = [line.split()[1] for line in seen.splitlines() if line.startswith("flags:")]
+        return not known or int(known[0], 8) & os.O_ACCMODE != os.O_RDONLY
     except (OSError, ValueError, IndexError, StopIteration):
         return True
 
@@ -102,11 +109,12 @@ def is_still_open(file: OpenFile) -> bool:
     """Tell whether the process still has the file open, and still deleted if it was."""
     try:
         target = os.readlink(f"/proc/{file.pid}/fd/{file.fd}")
-        st = os.stat(f"/proc/{file.pid}/fd/{file.fd}")
+        known = descriptors.identity(file.pid, file.fd)
+    except PermissionError:
+        return seen_by_root.identity(file.pid, file.fd) == file.identity
     except OSError:
         return False
-    same = (st.st_dev, st.st_ino) == file.identity
-    return same and target.endswith(DELETED) == file.deleted
+    return known == file.identity and target.endswith(DELETED) == file.deleted
 
 
 def _real(path: Path) -> Path:

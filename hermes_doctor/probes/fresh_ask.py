@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from hermes_doctor.lazy import pattern
 from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.supervisors.job_names import state_folder
+from hermes_doctor.system import root_parent
 
 if TYPE_CHECKING:
     from hermes_doctor.probes.configured import ConfiguredProbes
@@ -37,7 +38,9 @@ _LOGGERS = ("agent.conversation_loop", "run_agent")
 def read(probes: ConfiguredProbes) -> AskRecord | None:
     """Return the result if it is fresh; None if there is none or if it is outdated."""
     try:
-        if not any(name.startswith("ask-") for name in os.listdir(state_folder())):
+        if not root_parent.is_separate() and not any(
+            name.startswith("ask-") for name in os.listdir(state_folder())
+        ):
             return None  # most homes; building the name of its file takes 5 ms
     except OSError:
         return None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes.gateway import GatewayProbes
+from hermes_doctor.system import root_parent
 from hermes_doctor.system.once import once
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class InstalledProbes(GatewayProbes):
         """Use what was learned from the installed Hermes, before checks run side by side."""
         from hermes_doctor.knowledge import data
 
-        if os.path.isdir(data.learned_folder()):
+        if root_parent.is_separate() or os.path.isdir(data.learned_folder()):
             with contextlib.suppress(CouldNotLook):
                 self.installation()
 
@@ -148,11 +149,16 @@ def _use_what_was_learned(found: Installation | None, home: Home) -> None:
     """
     from hermes_doctor.knowledge import data
 
-    if found is None or not os.path.isdir(data.learned_folder()):
+    separate = root_parent.is_separate()
+    if found is None or not (separate or os.path.isdir(data.learned_folder())):
         data.use(None)
         return
     from hermes_doctor.installation.details import read_details
     from hermes_doctor.knowledge import learned
 
+    if separate:
+        said = root_parent.ask_root("learned", found.version, read_details(found).revision)
+        data.use(learned.parse(said) if said else None)
+        return
     path = learned.path_of(found.version, read_details(found).revision, os.stat(home.path).st_uid)
     data.use(learned.load(path) if path else None)

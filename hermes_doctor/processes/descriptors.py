@@ -30,15 +30,40 @@ def of(pid: int) -> list[Descriptor] | None:
     folder = f"/proc/{pid}/fd"
     try:
         names = os.listdir(folder)
+    except PermissionError:
+        return _shown_by_root(pid)
     except OSError:
         return None
     found = []
     for name in names:
         try:
             found.append(Descriptor(name, os.readlink(f"{folder}/{name}")))
+        except PermissionError:
+            return _shown_by_root(pid)
         except OSError:  # closed since
             continue
     return found
+
+
+def _shown_by_root(pid: int) -> list[Descriptor] | None:
+    """Return what root shows of the descriptors of a process; None if it shows nothing."""
+    from hermes_doctor.processes import seen_by_root
+
+    seen = seen_by_root.process(pid)
+    return None if seen is None else [Descriptor(*one[:2]) for one in seen["files"]]
+
+
+def identity(pid: int, number: str) -> tuple[int, int]:
+    """Return device and inode of what a descriptor of a process leads to; OSError if it cannot."""
+    try:
+        st = os.stat(f"/proc/{pid}/fd/{number}")
+    except PermissionError:
+        from hermes_doctor.processes import seen_by_root
+
+        if (found := seen_by_root.identity(pid, number)) is None:
+            raise
+        return found
+    return st.st_dev, st.st_ino
 
 
 def _by_psutil(pid: int) -> list[Descriptor] | None:

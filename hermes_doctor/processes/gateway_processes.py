@@ -25,6 +25,7 @@ from hermes_doctor.processes.home_of import (
     locked_file,
     may_belong,
 )
+from hermes_doctor.system import root_parent
 from hermes_doctor.system.files import read
 
 _PROC = Path("/proc")
@@ -292,6 +293,8 @@ def processes_using(paths: Iterable[Path]) -> dict[Path, list[int]]:
 
 def is_our_reader(pid: int) -> bool:
     """Tell whether a process reads a database for a run of this tool (`sqlite/inspector.py`)."""
+    if root_parent.is_separate() and (seen := process_stat.stat(pid)):
+        return seen.parent == os.getpid()  # a fork of ours
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             return os.fsencode(_READER) in file.read(4096)
@@ -327,5 +330,8 @@ def _open_inodes(pid: int) -> Iterator[tuple[int, int]]:
     for one in descriptors.of(pid) or ():
         if one.path.startswith("/") and ".db" in one.path:
             with contextlib.suppress(OSError):
-                st = os.stat(f"/proc/{pid}/fd/{one.number}" if one.number else one.path)
-                yield st.st_dev, st.st_ino
+                if one.number:
+                    yield descriptors.identity(pid, one.number)
+                else:
+                    st = os.stat(one.path)
+                    yield st.st_dev, st.st_ino

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.processes import descriptors, process_stat
+from hermes_doctor.processes import descriptors, process_stat, seen_by_root
 
 _PROC = Path("/proc")
 LOCK = "gateway.lock"
@@ -65,10 +65,9 @@ def _claims(pid: int) -> list[Claim] | None:
 
 def _identity(pid: int, number: str) -> tuple[int, int] | None:
     try:
-        st = os.stat(f"/proc/{pid}/fd/{number}")
+        return descriptors.identity(pid, number)
     except OSError:
         return None
-    return st.st_dev, st.st_ino
 
 
 def shares_pids(pid: int) -> bool:
@@ -101,7 +100,11 @@ def _surroundings(pid: int) -> tuple[Mapping[str, str], str] | None:
         environ = process_stat.environment(pid)
         try:
             folder = os.readlink(f"/proc/{pid}/cwd").removesuffix(descriptors.DELETED)
+        except PermissionError:
+            folder = (seen_by_root.process(pid) or {}).get("cwd") or ""
         except OSError:
+            return None
+        if not folder:
             return None
         return None if environ is None else (environ, folder)
     import psutil
@@ -154,8 +157,13 @@ def _from_here(pid: int, path: Path) -> Path:
 
 def _shares(pid: int, kind: str) -> bool:
     """Whether a process is in our namespace of this kind; True if that cannot be seen."""
+    own = ""
     try:
-        return os.readlink(f"/proc/{pid}/ns/{kind}") == os.readlink(f"/proc/self/ns/{kind}")
+        own = os.readlink(f"/proc/self/ns/{kind}")
+        return os.readlink(f"/proc/{pid}/ns/{kind}") == own
+    except PermissionError:
+        seen = (seen_by_root.process(pid) or {}).get("namespaces", {}).get(kind)
+        return seen is None or seen == own
     except OSError:
         return True
 
@@ -168,6 +176,9 @@ def _flocked(pid: int, descriptor: str) -> bool | None:
     try:
         with open(f"/proc/{pid}/fdinfo/{descriptor}", errors="replace") as file:
             return any(line.startswith("lock:") and "FLOCK" in line for line in file)
+    except PermissionError:
+        seen = (seen_by_root.process(pid) or {}).get("details", {}).get(descriptor)
+        return None if seen is None else any("FLOCK" in line for line in seen.splitlines())
     except OSError:
         return None
 

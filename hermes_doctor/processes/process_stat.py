@@ -209,7 +209,7 @@ def _kinds(opened: list[Descriptor]) -> dict[str, int]:
 
 def _deleted(pid: int, opened: list[Descriptor]) -> tuple[str, ...]:
     found = {one.path for one in opened if one.path.startswith("/") and one.path != one.target}
-    for line in _text(pid, "maps").splitlines():
+    for line in maps(pid).splitlines():
         if line.endswith(DELETED) and "/" in line:
             path = line[line.index("/") :].removesuffix(DELETED)
             if path.endswith(_LIKE_SOURCE) or ".so." in path:
@@ -217,11 +217,24 @@ def _deleted(pid: int, opened: list[Descriptor]) -> tuple[str, ...]:
     return tuple(sorted(found)[:MOST_DELETED])
 
 
+def maps(pid: int) -> str:
+    """Return the files that a process has mapped, as the kernel lists them; empty if unknown."""
+    if found := _text(pid, "maps"):
+        return found
+    from hermes_doctor.processes import seen_by_root
+
+    return (seen_by_root.process(pid) or {}).get("maps") or ""
+
+
 def environment(pid: int) -> dict[str, str] | None:
     """Return the variables that a process was started with; None if they cannot be read."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             data = os.fsdecode(file.read(MOST_BYTES))
+    except PermissionError:
+        from hermes_doctor.processes import seen_by_root
+
+        return (seen_by_root.process(pid) or {}).get("environ")
     except OSError:
         return None
     pairs = (entry.partition("=") for entry in data.split("\0") if "=" in entry)

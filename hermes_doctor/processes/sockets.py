@@ -67,7 +67,11 @@ def process_with_socket(inode: int) -> int | None:
     It searches all processes, so it is used only for a socket that blocks a port.
     """
     from hermes_doctor.processes.gateway_processes import all_pids
+    from hermes_doctor.system import root_parent
 
+    if root_parent.is_separate():
+        found: int | None = root_parent.ask_root("process_with_socket", inode)
+        return found
     for pid in all_pids():
         try:
             if inode in socket_inodes(pid):
@@ -83,23 +87,36 @@ def socket_inodes(pid: int) -> set[int]:
     try:
         names = os.listdir(folder)
     except PermissionError:
-        raise CouldNotLook(
-            text(
-                "you may not see the connections of process {pid}; try it as its user or with sudo",
-                pid=pid,
-            )
-        ) from None
+        return _shown_by_root(pid)
     except OSError:
         raise CouldNotLook(text("process {pid} has just stopped", pid=pid)) from None
     found = set()
     for name in names:
         try:
             target = os.readlink(f"{folder}/{name}")
+        except PermissionError:
+            return _shown_by_root(pid)
         except OSError:
             continue
         if target.startswith("socket:["):
             found.add(int(target[8:-1]))
     return found
+
+
+def _shown_by_root(pid: int) -> set[int]:
+    """Return the inodes that root shows of a gateway's sockets; CouldNotLook if it shows none."""
+    from hermes_doctor.processes import seen_by_root
+
+    seen = seen_by_root.process(pid)
+    if seen is None or seen["environ"] is None:
+        raise CouldNotLook(
+            text(
+                "you may not see the connections of process {pid}; try it as its user or with sudo",
+                pid=pid,
+            )
+        )
+    targets = [target for _, target, *_ in seen["files"]]
+    return {int(one[8:-1]) for one in targets if one.startswith("socket:[")}
 
 
 def _rows(table: bytes, wanted: set[int] | None) -> list[Connection]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.processes import process_stat
 from hermes_doctor.system.files import MEGABYTE, open_regular
 
 MOST, MOST_DEEP = 8 * MEGABYTE, 128 * MEGABYTE
@@ -60,11 +61,9 @@ def of(pid: int, *, deep: bool) -> Library | None:
 
 def _loaded(pid: int) -> Iterator[Path]:
     """Yield the loaded files that can contain SQLite, the most likely first."""
-    try:
-        with open(f"/proc/{pid}/maps", errors="replace") as maps:
-            names = {line.rstrip("\n").partition("/")[2] for line in maps}
-    except OSError as error:
-        raise CouldNotLook(text("you may not see the files of process {pid}", pid=pid)) from error
+    names = {line.partition("/")[2] for line in process_stat.maps(pid).splitlines()}
+    if not names:
+        raise CouldNotLook(text("you may not see the files of process {pid}", pid=pid))
     for part in ("libsqlite3", "_sqlite3", "libpython", "/python"):
         for name in sorted(names):
             if part in f"/{name}" and not name.endswith(" (deleted)"):

@@ -48,6 +48,11 @@ def ask(pid: int, connections: Iterable[Connection]) -> dict[int, tuple[float, f
 def _same_network(pid: int) -> bool:
     try:
         return os.stat(f"/proc/{pid}/ns/net").st_ino == os.stat("/proc/self/ns/net").st_ino
+    except PermissionError:
+        from hermes_doctor.processes import seen_by_root
+
+        seen = (seen_by_root.process(pid) or {}).get("namespaces", {}).get("net")
+        return bool(seen) and seen == os.readlink("/proc/self/ns/net")
     except OSError:
         return False
 

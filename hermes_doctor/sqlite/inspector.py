@@ -74,13 +74,14 @@ def main(file_state: str, path: str, *user: str) -> None:
         say({"error": name(error)})
         return
     connection.text_factory = bytes
+    questions = os.fdopen(0, "rb", closefd=False)
     asked = TimedConnection(connection)
     asked.ask(f"PRAGMA mmap_size={1 << 40}")
     say({"error": None})
     repeats = 0
     while True:
         try:
-            sql, seconds, tables = marshal.load(sys.stdin.buffer)
+            sql, seconds, tables = marshal.load(questions)
         except EOFError:
             return
         answer = asked.ask(sql, seconds, tables)
@@ -103,8 +104,9 @@ def become(uid: int, gid: int, *groups: int) -> None:
 
 def say(answer: dict[str, Any]) -> None:
     """Write one answer to standard output."""
-    marshal.dump(answer, sys.stdout.buffer)
-    sys.stdout.buffer.flush()
+    data = memoryview(marshal.dumps(answer))
+    while data:
+        data = data[os.write(1, data) :]
 
 
 def address(path: str, file_state: str) -> str:

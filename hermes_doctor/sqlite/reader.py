@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import marshal
 import os
+import signal
 import sqlite3
 import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
@@ -128,6 +129,15 @@ class InProcess:
         if user is not None:
             command += map(str, (user.uid, user.gid, *user.groups))
         self.guard = threading.Lock()
+        from hermes_doctor.system import root_parent
+
+        if root_parent.is_separate():
+            try:
+                self.process: Any = _Forked(file_state, str(path))
+            except OSError as error:
+                raise CouldNotLook("could not start a worker process") from error
+            self._say_if_open()
+            return
         try:
             self.process = subprocess.Popen(
                 command,
@@ -137,6 +147,10 @@ class InProcess:
             )
         except (OSError, ValueError) as error:
             raise CouldNotLook("could not start a worker process") from error
+        self._say_if_open()
+
+    def _say_if_open(self) -> None:
+        """Raise CouldNotLook if the process cannot open the file."""
         opened = self._answer()
         if opened.get("error"):
             self.close()
@@ -185,6 +199,42 @@ class InProcess:
     def __del__(self) -> None:
         if hasattr(self, "process"):
             self.close()
+
+
+class _Forked:
+    """A fork of this process, for a user who may be unable to start Python himself."""
+
+    def __init__(self, file_state: str, path: str) -> None:
+        (hearing, telling), (reading, writing) = os.pipe(), os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            self._live(hearing, writing, file_state, path)
+        os.close(hearing)
+        os.close(writing)
+        self.stdin, self.stdout = os.fdopen(telling, "wb"), os.fdopen(reading, "rb")
+        self.ended = False
+
+    @staticmethod
+    def _live(hearing: int, writing: int, file_state: str, path: str) -> NoReturn:
+        try:
+            os.dup2(hearing, 0)
+            os.dup2(writing, 1)
+            os.closerange(3, 65536)
+            inspector.main(file_state, path)
+        finally:
+            os._exit(0)
+
+    def kill(self) -> None:
+        """Kill it."""
+        if not self.ended:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self) -> None:
+        """Wait until it has ended."""
+        if not self.ended:
+            self.ended = True
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self.pid, 0)
 
 
 def _by_the_clock(seconds: float | None) -> float | None:

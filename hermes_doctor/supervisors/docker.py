@@ -15,7 +15,7 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.processes.lineage import Ancestor, command_line, in_container
 from hermes_doctor.supervisors import docker_stop, endpoint
 from hermes_doctor.supervisors.unit import DOCKER, Unit
-from hermes_doctor.system import commands
+from hermes_doctor.system import commands, root_parent
 from hermes_doctor.system.files import which
 
 _INITS = ("tini", "dumb-init", "docker-init", "catatonit", "gosu", "su-exec", "setpriv", "uv")
@@ -81,6 +81,9 @@ def engine() -> str | None:
     An engine on another machine is not used: it may have a container with a folder of the same
     name.
     """
+    if root_parent.is_separate():  # root asks it for us
+        found: str | None = root_parent.ask_root("engine")
+        return found
     if which("docker"):
         told = endpoint.address()
         if told.startswith("unix://") or (not told and os.access(_SOCKET, os.R_OK | os.W_OK)):

@@ -8,7 +8,7 @@ from typing import Any
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.supervisors.unit import Unit
-from hermes_doctor.system import commands
+from hermes_doctor.system import commands, root_parent
 from hermes_doctor.system.files import read
 
 _MOST = 50_000_000
@@ -19,7 +19,11 @@ _ENDING = (2, 3, 9, 15)
 
 def look_further(command: str, unit: Unit) -> str:
     """Return `yes` or `no` for a container whose state does not say it; empty if it is unknown."""
-    return _by_policy(command, unit) or _by_record(unit) or _by_events(command, unit)
+    return (
+        _by_policy(command, unit)
+        or by_record(unit.settings["Id"], unit.settings["Record"])
+        or _by_events(command, unit)
+    )
 
 
 def record_of(hostname: str) -> str:
@@ -46,14 +50,17 @@ def _by_policy(command: str, unit: Unit) -> str:
     return "yes" if always and command == "docker" else ""
 
 
-def _by_record(unit: Unit) -> str:
+def by_record(id: str, path: str) -> str:
     """Return `yes` or `no` from Docker's own record of a stop, which only root can read."""
     import json
 
-    if not unit.settings["Record"]:
+    if not path:
         return ""
     try:
-        record = json.loads(read(Path(unit.settings["Record"]), _MOST)[0])
+        if root_parent.is_separate():
+            said: str = root_parent.ask_root("stopped_by_record", id)
+            return said
+        record = json.loads(read(Path(path), _MOST)[0])
         return {True: "yes", False: "no"}.get(record["HasBeenManuallyStopped"], "")
     except (OSError, CouldNotLook, ValueError, LookupError, TypeError, RecursionError):
         return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from hermes_doctor.home import BACKGROUND_LOG, Home
-from hermes_doctor.processes import exit_diary, process_stat
+from hermes_doctor.processes import descriptors, exit_diary, process_stat
 from hermes_doctor.processes.lineage import script_above
 
 
@@ -24,11 +24,9 @@ def loop_above(home: Home, pid: int) -> int | None:
 
 def describe_starter(home: Home, pid: int) -> str:
     """Say what started a gateway without a service: those of this tool print into its own log."""
-    try:
-        printed = os.readlink(f"/proc/{pid}/fd/1")
-    except OSError:
+    printed = next((one.path for one in descriptors.of(pid) or () if one.number == "1"), None)
+    if printed is None:
         return "no service runs it"
-    ours = os.path.realpath(home / BACKGROUND_LOG)
-    if printed.removesuffix(" (deleted)") == ours:
+    if printed == os.path.realpath(home / BACKGROUND_LOG):
         return "hermes-doctor started it in the background"
     return "it was started by hand"

@@ -22,6 +22,8 @@ _KEPT = (
     *("DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"),
 )
 MOST = 1_000_000
+BY_ROOT = ("docker", "podman", "journalctl", "/command/s6-svstat")
+"""Programs that a separate process lets root run, because they need its rights."""
 
 
 class RunAs(NamedTuple):
@@ -53,7 +55,11 @@ def ask(
     """
     import subprocess
 
+    from hermes_doctor.system import root_parent
+
     limit = LIMIT if limit is None else limit
+    if command[0] in BY_ROOT and root_parent.is_separate():
+        return CommandOutput(*root_parent.ask_root("command", list(command), limit, max_bytes))
     environ = {name: os.environ[name] for name in _KEPT if name in os.environ}
     environ |= {"LC_ALL": "C", "LANGUAGE": "C", "SYSTEMD_PAGER": "", "SYSTEMD_COLORS": "0"}
     become = {"user": user.uid, "group": user.gid, "extra_groups": [user.gid]} if user else {}

@@ -293,7 +293,16 @@ def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
 
 def user_home() -> Path:
     """Return the folder of the current user; `~` itself for a user without an account."""
-    return Path(os.path.expanduser("~"))
+    return _user_home or Path(os.path.expanduser("~"))
+
+
+_user_home: Path | None = None
+
+
+def keep_user_home() -> None:
+    """Go on with the present folder of the user, who becomes another one; see separate_process."""
+    global _user_home
+    _user_home = user_home()
 
 
 def folder_of(uid: int, listed: str) -> str:
@@ -302,7 +311,7 @@ def folder_of(uid: int, listed: str) -> str:
     For the current user, HOME overrides it. Root's HOME is ignored, because sudo may have kept the
     HOME of another user.
     """
-    return str(user_home()) if uid == os.geteuid() != 0 else listed
+    return os.path.expanduser("~") if uid == os.geteuid() != 0 else listed
 
 
 def size(count: int) -> str:

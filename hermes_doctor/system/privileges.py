@@ -11,7 +11,7 @@ import errno
 import os
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -197,6 +197,26 @@ def _user(st: os.stat_result, place: Path) -> Privileges:
     with _as(user):
         reaches = os.access(place.parent, os.X_OK, effective_ids=True)
     return user._replace(can_reach=reaches)
+
+
+def owner_of_home(home: Path) -> Privileges | None:
+    """Return the user in whose place root looks at a home; None if it is root's own.
+
+    That is the owner of the home itself; for one of root's, whoever may replace it.
+    """
+    if os.geteuid() != 0:
+        return None
+    st = os.stat(home)
+    return _user(st, home) if st.st_uid else of(home / "_")
+
+
+def may_read(user: Privileges, paths: Iterable[StrPath]) -> bool:
+    """Whether a user may read all of these files and folders."""
+    with _as(user):
+        return all(
+            os.access(path, os.R_OK | (os.X_OK if os.path.isdir(path) else 0), effective_ids=True)
+            for path in paths
+        )
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from hermes_doctor.probes.probes import Probes
 from hermes_doctor.system import mounts
 from hermes_doctor.system.files import snapshot
 from hermes_doctor.system.mounts import FileUser, Mount
-from tests.helpers import damage
+from tests.helpers import crash_server, damage, support
 from tests.helpers.one_check import ask
 
 GATEWAY = FileUser(4242, frozenset({4242}))
@@ -119,3 +119,18 @@ def test_as_whom_a_process_runs() -> None:
     found = mounts.user_of(os.getpid())
 
     assert (found.uid, os.getegid() in found.gids) == (os.geteuid(), True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root gives a file away")
+def test_not_readable_either() -> None:
+    """A database of root's in another user's home: its own user, who looks, sees whose it is."""
+    with support.reachable_folder() as place:
+        home = crash_server.chown(support.healthy(place / "home"))
+        os.chown(home / "state.db", 0, 0)
+
+        for user in (None, crash_server.STRANGER):
+            done = support.doctor("check", "--json", "--home", home, user=user)
+
+            finding = support.finding(done, "DB-OWNER")
+            assert finding["subject"] == "state.db"
+            assert finding["evidence"][0]["what"].startswith("owner 0, mode 0600;")

@@ -330,7 +330,7 @@ def test_out_of_memory(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_gateway.ended(home)
     now = datetime.now(UTC)
     kill = Kill(fake_gateway.DEAD, "hermes", now - timedelta(minutes=4), "the kernel's log")
-    monkeypatch.setattr(oom_kills, "_from_kernel", lambda: [kill])
+    monkeypatch.setattr(oom_kills, "from_kernel", lambda: [kill])
 
     found = look(home)
 
@@ -339,7 +339,7 @@ def test_out_of_memory(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     older = kill._replace(at=now - timedelta(hours=3))
     other = kill._replace(pid=1)
-    monkeypatch.setattr(oom_kills, "_from_kernel", lambda: [older, other])
+    monkeypatch.setattr(oom_kills, "from_kernel", lambda: [older, other])
     assert set(look(home)) == {"GW-DIED", "GW-DOWN"}
 
 

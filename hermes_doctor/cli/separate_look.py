@@ -1,0 +1,130 @@
+"""Look at a home with the rights of its owner: as root, in a separate process that has become him.
+
+What root needs is loaded here before that process starts, unless the owner may read this tool and
+Python themselves.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from hermes_doctor.model import Report
+    from hermes_doctor.plugins.load import Plugins
+
+T = TypeVar("T")
+STANDARD = (
+    *("_sqlite3", "array", "ast", "base64", "binascii", "bisect", "codecs", "concurrent.futures"),
+    *("concurrent.futures.thread", "copy", "ctypes", "dataclasses", "difflib", "dotenv", "fcntl"),
+    *("fnmatch", "getpass", "hashlib", "heapq", "http.client", "importlib.metadata", "inspect"),
+    *("ipaddress", "json", "linecache", "logging", "lzma", "bz2", "marshal", "mmap", "platform"),
+    *("plistlib", "psutil", "pty", "pwd", "queue", "rich.console", "rich.progress", "rich.text"),
+    *("secrets", "select", "shlex", "shutil", "socket", "sqlite3", "ssl", "string", "struct"),
+    *("subprocess", "tarfile", "tempfile", "termios", "textwrap", "tomllib", "traceback"),
+    *("unicodedata", "urllib.error", "urllib.parse", "urllib.request", "xml.etree.ElementTree"),
+    *("xml.parsers.expat", "yaml", "zipfile", "zlib", "zoneinfo", "dotenv.parser"),
+    *("dotenv.variables", "_strptime", "calendar", "locale", "importlib.resources"),
+)
+"""What functions of this tool import when they are called."""
+_NOT_LOADED = tuple(
+    f"hermes_doctor.{name}"
+    for name in ("__main__", "asking", "cli", "history", "learning", "render", "watch")
+)
+
+
+def look(
+    home: Path,
+    work: Callable[[], T],
+    modules: tuple[str, ...] = (),
+    plugins: Plugins | None = None,
+) -> T:
+    """Return what `work` returns; as root in another user's home, it runs in a separate process.
+
+    The result then consists of plain values, of those of `hermes_doctor.model` and the `modules`.
+    """
+    if os.geteuid() != 0 or sys.platform != "linux":
+        return work()
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.system import privileges
+
+    try:
+        user = privileges.owner_of_home(home)
+    except (OSError, Trouble):  # a root that may not become others; or others may replace the home
+        user = None
+    if user is None or not user.can_reach:
+        return work()
+    from hermes_doctor.probes import root_actions
+    from hermes_doctor.system import separate_process
+
+    if not privileges.may_read(user, list(_own_files())):
+        load_everything(modules)
+        if plugins is not None:
+            _ = (plugins.rules, plugins.causes, plugins.effects, plugins.fixes)
+    return separate_process.run_as(user, work, root_actions.actions(home), modules)
+
+
+def look_at(home: Path, examine: Callable[[], Report], plugins: Plugins) -> Report:
+    """Return the report of an examination of a home, without the data that only a fix needs."""
+    if os.geteuid() != 0:
+        return examine()
+    from hermes_doctor.lazy import EMPTY
+
+    def plain() -> Report:
+        report = examine()
+        findings, down = (
+            tuple(one._replace(data=EMPTY) for one in some)
+            for some in (report.findings, report.turned_down)
+        )
+        verdict = report.verdict
+        if verdict is not None and verdict.primary is not None:
+            verdict = verdict._replace(primary=verdict.primary._replace(data=EMPTY))
+        return report._replace(findings=findings, turned_down=down, verdict=verdict)
+
+    return look(home, plain, plugins=plugins)
+
+
+def _own_files() -> Iterator[str]:
+    """Yield Python, its library, and every file of this tool."""
+    import hermes_doctor
+    from hermes_doctor.plugins.load import builtin
+
+    yield from (sys.executable, os.__file__, os.path.dirname(os.__file__))
+    yield from (path for path in sys.path if os.path.exists(path))
+    tops = (*hermes_doctor.__path__, str(builtin("checks")), str(builtin("fixes")))
+    for top in tops:
+        for base, folders, files in os.walk(top):
+            folders[:] = [name for name in folders if name != "__pycache__"]
+            yield base
+            yield from (f"{base}/{name}" for name in files)
+
+
+def load_everything(modules: Sequence[str] = ()) -> None:
+    """Import all modules and read all files of this tool that the work may need; also these."""
+    import contextlib
+    import encodings
+    import importlib
+    import pkgutil
+
+    import hermes_doctor
+    from hermes_doctor.knowledge import data
+    from hermes_doctor.plugins import load
+
+    _ = load.load().fixes  # mounts the folders of checks and fixes
+    for name in (*STANDARD, *modules):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    importlib.import_module("hermes_doctor.cli.progress_bars")
+    for module in pkgutil.walk_packages(hermes_doctor.__path__, "hermes_doctor."):
+        if not module.name.startswith(_NOT_LOADED):
+            importlib.import_module(module.name)
+    for module in pkgutil.walk_packages(encodings.__path__, "encodings."):
+        with contextlib.suppress(ImportError):  # some exist only on Windows
+            importlib.import_module(module.name)
+    for kind in ("checks", "fixes"):
+        for path in load.builtin(kind).glob("[!_]*.py"):
+            importlib.import_module(f"hermes_doctor.{kind}.{path.stem}")
+    data.load_all()

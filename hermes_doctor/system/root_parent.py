@@ -1,0 +1,34 @@
+"""The line to the parent that stayed root, in a process that works as the owner of a home.
+
+`separate_process` makes such a process. This module is small, because every command imports it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+_ask: Callable[[str, list[Any]], Any] | None = None
+
+
+def use(ask: Callable[[str, list[Any]], Any]) -> None:
+    """Let root be asked in this way from now on."""
+    global _ask
+    _ask = ask
+
+
+def is_separate() -> bool:
+    """Whether this process is separate, so that root's part has to be asked for."""
+    return _ask is not None
+
+
+def operator() -> int:
+    """Return the uid of whoever called the command: root, although this process is not root."""
+    return 0 if is_separate() else os.geteuid()
+
+
+def ask_root(action: str, *given: Any) -> Any:
+    """Let the parent do one of its actions; only a separate process may call this."""
+    assert _ask is not None
+    return _ask(action, list(given))

@@ -1,0 +1,292 @@
+"""Do the work in a home of another user in a process that has become that user for good.
+
+The owner of a home can put a symlink, a FIFO or another folder in the place of anything in it, at
+any moment. Root must therefore not open a single file there. So root splits in two, as OpenSSH
+does:
+
+- The *child* becomes the owner of the home before it opens the first file: user, groups and
+  capabilities, with no way back. It does the work and sends the result. Whatever it is led to, it
+  reaches only what the owner reaches.
+- The *parent* stays root and opens nothing in the home. It waits, and does for the child what is
+  on a short, fixed list of actions (`probes/root_actions.py`), such as asking Docker. It takes
+  no code and no path from the child except as an action allows.
+
+Both talk over a pair of sockets, in messages of JSON. The result is the only pickle, and the parent
+unpickles nothing but the plain values that it names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import pickle
+import signal
+import socket
+import struct
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NoReturn, TypeVar
+
+from hermes_doctor.message import Message, text
+from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.system import files, root_parent
+from hermes_doctor.system.privileges import Privileges
+
+T = TypeVar("T")
+Action = Callable[..., Any]
+"""Done by root for the child; takes and returns what JSON can express."""
+MOST_BYTES = 64 * 1024 * 1024
+"""The largest message."""
+_CUT_OFF = "the process that looked at the home was cut off"
+STILL = 5.0
+"""Seconds of silence after which root looks whether the child was stopped."""
+_EXPECTED: dict[str, type[Exception]] = {
+    kind.__name__: kind for kind in (CannotFix, CouldNotLook, Trouble)
+}
+_PLAIN = {
+    "builtins": {"dict", "frozenset", "set", "str"},
+    "datetime": {"datetime", "timedelta", "timezone"},
+    "pathlib": {"Path", "PosixPath"},
+    "hermes_doctor.model": set[str](),
+}
+"""What the parent unpickles; of a module without names, every class that it defines."""
+_NO_NEW_PRIVS, _SET_DUMPABLE, _DEATH_SIGNAL = 38, 4, 1
+
+
+class _Root:
+    """The child's line to the parent."""
+
+    def __init__(self, line: socket.socket) -> None:
+        self.line = line
+        self.guard = threading.Lock()
+
+    def ask(self, action: str, given: list[Any]) -> Any:
+        """Let root do an action; its expected errors are raised here."""
+        with self.guard:
+            _send(self.line, json.dumps([action, given]).encode())
+            answer = json.loads(_receive(self.line))
+        if answer["error"]:
+            raise _EXPECTED.get(answer["error"], CouldNotLook)(answer["why"])
+        return answer["result"]
+
+
+def run_as(
+    user: Privileges,
+    work: Callable[[], T],
+    actions: Mapping[str, Action],
+    modules: tuple[str, ...] = (),
+) -> T:
+    """Return what `work` returns in a child that has become the user; serve its actions meanwhile.
+
+    The result consists of the values of `hermes_doctor.model`, and of the `modules`, and of plain
+    values. Everything that the work imports must be loaded already, unless the user may read it.
+    """
+    _flush()
+    ours, theirs = socket.socketpair()
+    parent, pid = os.getpid(), os.fork()
+    if pid == 0:
+        ours.close()
+        _live(theirs, user, work, parent)
+    theirs.close()
+    try:
+        with ours:
+            ours.settimeout(STILL)
+            result = _serve(ours, actions, lambda: _refuse_stopped(pid))
+    except (ConnectionError, TimeoutError) as error:
+        raise CouldNotLook(_CUT_OFF) from error
+    finally:
+        os.kill(pid, signal.SIGKILL)  # its user may have stopped it, even now
+        os.waitpid(pid, 0)
+    made: T = _loads(result, modules)
+    return made
+
+
+def _refuse_stopped(pid: int) -> None:
+    """Raise CouldNotLook if its user stopped the child with a signal, as he may at any time."""
+    with contextlib.suppress(OSError, IndexError), open(f"/proc/{pid}/stat") as file:
+        if file.read().rpartition(")")[2].split()[0] in ("T", "t"):
+            raise CouldNotLook("the process that looked at the home was stopped")
+
+
+def _serve(
+    line: socket.socket, actions: Mapping[str, Action], when_still: Callable[[], None]
+) -> bytes:
+    """Do the child's actions until it sends its result."""
+    while True:
+        message = _receive(line, when_still)
+        if message[:1] == b"R":
+            return message[1:]
+        if message[:1] == b"E":
+            name, why = json.loads(message[1:])
+            raise _EXPECTED.get(name, CouldNotLook)(why)
+        name, given = json.loads(message)
+        answer: dict[str, Any] = {"error": "", "why": "", "result": None}
+        try:
+            if name not in actions:
+                raise CouldNotLook(text("root does not do {action}", action=name))
+            answer["result"] = actions[name](*given)
+        except (CannotFix, CouldNotLook, Trouble) as why:
+            answer |= {"error": type(why).__name__, "why": str(why)}
+        except Exception as error:  # noqa: BLE001 (a wrong request must not end the parent)
+            answer |= {"error": "CouldNotLook", "why": f"root could not do it ({error})"}
+        _send(line, json.dumps(answer).encode())
+
+
+def _live(line: socket.socket, user: Privileges, work: Callable[[], Any], parent: int) -> NoReturn:
+    """Do the work in the child; never returns."""
+    try:
+        _close_others(line.fileno())
+        become_for_good(user, parent)
+        root_parent.use(_Root(line).ask)
+        result = _dumps(work())
+        _flush()
+        _send(line, b"R" + result)
+    except BaseException as error:  # noqa: BLE001
+        expected = type(error).__name__ in _EXPECTED
+        why = str(error) if expected else _describe(error)
+        name = type(error).__name__ if expected else "CouldNotLook"
+        with contextlib.suppress(OSError):
+            _flush()
+            _send(line, b"E" + json.dumps([name, why]).encode())
+    finally:
+        os._exit(0)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+
+
+def become_for_good(user: Privileges, parent: int) -> None:
+    """Become the user with no way back, and end with the parent.
+
+    The user may neither trace this process nor read its memory, which has what root has loaded.
+    """
+    import ctypes
+
+    library = ctypes.CDLL(None, use_errno=True)
+    user.become()  # the kernel takes all capabilities away
+    library.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0)
+    library.prctl(_SET_DUMPABLE, 0, 0, 0, 0)
+    library.prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+    if 0 in os.getresuid():
+        raise CouldNotLook("could not give up root's rights")
+    for name in ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"):  # root's, not this user's
+        os.environ.pop(name, None)
+    files.keep_user_home()
+    os.environ["HOME"] = _folder_of(user.uid)
+    os.chdir("/")
+
+
+def _folder_of(uid: int) -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_dir
+    except KeyError:
+        return "/"
+
+
+def _close_others(kept: int) -> None:
+    """Close all descriptors but the standard ones and this one."""
+    os.closerange(3, kept)
+    os.closerange(kept + 1, 65536)
+
+
+def _describe(error: BaseException) -> str:
+    import traceback
+
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    place = f" in {last[0].filename.rpartition('/')[2]}:{last[0].lineno}" if last else ""
+    return f"it failed ({type(error).__name__}: {error}{place})"
+
+
+# -- messages ------------------------------------------------------------------------------
+
+
+def _send(line: socket.socket, message: bytes) -> None:
+    line.sendall(struct.pack("=I", len(message)) + message)
+
+
+def _receive(line: socket.socket, when_still: Callable[[], None] = lambda: None) -> bytes:
+    (length,) = struct.unpack("=I", _exactly(line, 4, when_still))
+    if length > MOST_BYTES:
+        raise CouldNotLook("the process that looked at the home sent too much")
+    return _exactly(line, length, when_still)
+
+
+def _exactly(line: socket.socket, count: int, when_still: Callable[[], None]) -> bytes:
+    data = bytearray()
+    while len(data) < count:
+        try:
+            piece = line.recv(min(count - len(data), 1 << 20))
+        except TimeoutError:
+            when_still()
+            continue
+        if not piece:
+            raise CouldNotLook(_CUT_OFF)
+        data += piece
+    return bytes(data)
+
+
+class _Pickler(pickle.Pickler):
+    """Replaces what has a plain equivalent."""
+
+    def reducer_override(self, value: object) -> Any:
+        if isinstance(value, Message):
+            plain = {
+                name: one if isinstance(one, bool | int | float | None) else str(one)
+                for name, one in value.values.items()
+            }
+            return _message, (str.__str__(value), value.template, plain)
+        if isinstance(value, MappingProxyType):
+            return dict, (dict(value),)
+        return NotImplemented
+
+
+def _message(said: str, template: str, values: dict[str, object]) -> Message:
+    """Make a text again without filling its template, which comes from the other process."""
+    made = str.__new__(Message, said)
+    made.template, made.values = template, values
+    return made
+
+
+def _dumps(value: object) -> bytes:
+    buffer = io.BytesIO()
+    _Pickler(buffer, protocol=4).dump(value)
+    return buffer.getvalue()
+
+
+class _Unpickler(pickle.Unpickler):
+    """Makes nothing but plain values."""
+
+    modules: tuple[str, ...] = ()
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == (__name__, _message.__name__):
+            return _message
+        names = _PLAIN.get(module, set() if module in self.modules else None)
+        if names is None or "." in name or (names and name not in names):
+            raise pickle.UnpicklingError(f"{module}.{name}")
+        found = getattr(sys.modules[module], name)
+        if not isinstance(found, type) or (not names and found.__module__ != module):
+            raise pickle.UnpicklingError(f"{module}.{name}")
+        return found
+
+
+def _loads(data: bytes, modules: tuple[str, ...]) -> Any:
+    unpickler = _Unpickler(io.BytesIO(data))
+    unpickler.modules = modules
+    try:
+        return unpickler.load()
+    except (pickle.UnpicklingError, EOFError, AttributeError, KeyError, TypeError) as error:
+        raise CouldNotLook(
+            text("the result of the separate process is not valid ({error})", error=error)
+        ) from None

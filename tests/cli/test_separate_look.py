@@ -1,0 +1,221 @@
+"""As root in a home full of traps: what root opens, and that its owner's process sees the same."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes_doctor.cli import separate_look
+from tests.helpers import crash_server, fake_gateway, support
+from tests.helpers.crash_server import STRANGER
+from tests.scenarios import test_hostile_home as hostile
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
+TRACED = "open,openat,openat2,clone,clone3,fork,vfork,setresuid"
+SECRET = "a secret of root's"
+COMMANDS = (
+    ("check", "--json"),
+    ("check", "--deep", "--record"),
+    ("timeline",),
+    ("probe", "live"),
+    ("config",),
+)
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder that everybody can get to."""
+    with support.reachable_folder() as folder:
+        yield folder
+
+
+@pytest.fixture
+def trapped(place: Path) -> Path:
+    """A home in which every file and every folder that is read leads to root's own double of it."""
+    home = hostile.full(place / "home")
+    secret = place / "secret"
+    shutil.copytree(home, secret)
+    for base, _, names in os.walk(secret):
+        os.chmod(base, 0o700)
+        for name in names:
+            os.chmod(Path(base, name), 0o600)
+    place_of_traps = [
+        *hostile.READ,
+        *hostile.SEEN,
+        *hostile.FOLDERS,
+        "sessions",
+        "pending_messages",
+    ]
+    tops = sorted({name.partition("/")[0] for name in place_of_traps} - {"config.yaml", ".env"})
+    for name in tops:
+        path = home / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        path.unlink(missing_ok=True)
+        if name == "gateway":
+            os.mkfifo(path)
+        else:
+            path.symlink_to(secret / name)
+    crash_server.chown(home)
+    return home
+
+
+def opened_by_root(command: tuple[str, ...], home: Path, log: Path) -> tuple[list[str], list[str]]:
+    """The paths that processes of root try to open during a command, and those of other users."""
+    words = ["strace", "-f", "-y", "-qq", "-o", str(log), "-e", f"trace={TRACED}"]
+    python = [sys.executable, "-m", "hermes_doctor"]
+    done = subprocess.run(
+        [*words, *python, *command, "--home", str(home)],
+        env=support.environ({"XDG_STATE_HOME": str(log.parent / "state")}),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    if "PTRACE" in done.stderr or "ptrace" in done.stderr:
+        pytest.skip("strace may not trace here")
+    assert done.returncode in (0, 1) or command == ("config",), done.stderr
+    assert "Traceback" not in done.stderr
+    return _sorted(log.read_text(errors="replace"))
+
+
+def _sorted(log: str) -> tuple[list[str], list[str]]:
+    uids: dict[str, int] = {}
+    pending: dict[str, str] = {}
+    by_root: list[str] = []
+    by_others: list[str] = []
+    for line in log.splitlines():
+        pid, _, call = line.partition(" ")
+        call = call.strip()
+        if call.endswith("<unfinished ...>"):
+            pending[pid] = call.removesuffix("<unfinished ...>")
+            if not call.startswith("open"):
+                continue
+        elif match := re.match(r"<\.\.\. \w+ resumed>(.*)", call):
+            call = pending.pop(pid, "") + match[1]
+            if call.startswith("open"):
+                continue
+        uid = uids.setdefault(pid, 0)
+        name = call.partition("(")[0]
+        if name == "setresuid" and call.rstrip().endswith("= 0"):
+            uids[pid] = int(call.partition("(")[2].partition(",")[0])
+        elif name in ("clone", "clone3", "fork", "vfork") and (made := re.search(r"= (\d+)", call)):
+            uids[made[1]] = uid
+        elif name.startswith("open") and (path := re.search(r'"((?:[^"\\]|\\.)*)"', call)):
+            real = re.search(r"= \d+<(.*)>", call)
+            (by_others if uid else by_root).extend([path[1], *([real[1]] if real else [])])
+    return by_root, by_others
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_root_opens_nothing_in_a_home(
+    trapped: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    """Neither there nor where its links lead: all of that is opened by a process of its owner."""
+    if not shutil.which("strace"):
+        pytest.skip("strace is not installed")
+
+    by_root, by_others = opened_by_root(command, trapped, tmp_path / "log")
+
+    tops = (str(trapped), str(trapped.parent / "secret"))
+    assert [path for path in by_root if path.startswith(tops)] == []
+    assert [path for path in by_others if path.startswith(tops)], "nothing was looked at"
+
+
+def test_what_links_lead_to_is_not_read(trapped: Path) -> None:
+    """They are open questions with a reason; and nothing is said to be in order."""
+    document = support.check(trapped).json
+
+    assert document["summary"]["status"] != "ok"
+    reasons = {check["id"]: check["reason"] or "" for check in document["checks"]}
+    assert any("permission denied" in why for why in reasons.values())
+    assert not [check for check in document["checks"] if check["status"] == "crashed"]
+
+
+def without_times(document: dict[str, Any]) -> dict[str, Any]:
+    """A report without what differs in each run."""
+    plain = re.sub(r'"(started_at|seconds)": [^,}]*', '"same": 0', json.dumps(document))
+    made: dict[str, Any] = json.loads(plain)
+    return made
+
+
+@pytest.mark.parametrize("kind", ["healthy", "sick"])
+def test_the_report_is_the_same(place: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root's report of another user's home is the one that its owner gets, but for his options."""
+    home = hostile.full(place / "home") if kind == "healthy" else crash_server.sick(place / "home")
+    crash_server.chown(home)
+
+    seen = without_times(support.check(home).json)
+
+    own = support.doctor(
+        "check", "--json", "--home", home, user=STRANGER, env={"HOME": "/nonexistent"}
+    )
+    of_owner = without_times(own.json)
+    for name in ("findings",):
+        assert seen[name] == of_owner[name]
+
+
+@pytest.mark.parametrize("uid", [0, STRANGER])
+def test_a_running_gateway_is_seen(place: Path, monkeypatch: pytest.MonkeyPatch, uid: int) -> None:
+    """Also one of root's, and one whose files in /proc are hidden from its own user."""
+    home = support.healthy(place / "home")
+    crash_server.chown(home)
+    become = (
+        f"os.setgroups([]); os.setresgid({uid}, {uid}, {uid}); os.setresuid({uid}, {uid}, {uid})"
+    )
+    script = fake_gateway._SCRIPT.replace("\nhome, wants", f"\n{become}\nhome, wants")
+    monkeypatch.setattr(fake_gateway, "_SCRIPT", script)
+    with fake_gateway.gateway(home, open=2, api="answers") as running:
+        crash_server.chown(home)
+        document = support.check(home).json
+    rungs = {rung["name"]: rung for rung in document["liveness"]["rungs"]}
+    assert str(running.pid) in json.dumps(document["states"]["gateway"])
+    assert rungs["process"]["status"] == "ok"
+    assert rungs["lock"]["status"] == "ok"
+
+
+def test_everything_that_functions_import_is_loaded() -> None:
+    """What is not loaded cannot be imported later where Python is closed to the home's owner."""
+    program = (
+        "import sys; from hermes_doctor.cli.separate_look import load_everything; "
+        "load_everything(); print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    loaded = set(done.stdout.split())
+    top = Path(separate_look.__file__).parents[1]
+    left_out = tuple(name.replace(".", "/") for name in separate_look._NOT_LOADED)
+    for folder in (top, top.parent / "checks", top.parent / "fixes"):
+        for path in folder.rglob("*.py"):
+            if str(path.relative_to(top.parent)).startswith(left_out):
+                continue
+            missing = [name for name in _imported(path) if name not in loaded and _exists(name)]
+            assert missing == [], path
+
+
+def _imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (one.name for one in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module
+
+
+def _exists(name: str) -> bool:
+    import importlib.util
+
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
