@@ -190,7 +190,7 @@ def _folder(chance: random.Random, path: Path) -> None:
 
 def _deep_folder(_: random.Random, path: Path) -> None:
     path.unlink()
-    for _ in range(300):
+    for _depth in range(300):
         path.mkdir()
         path = path / "d"
 
