@@ -119,7 +119,8 @@ def _round(name: str, seed: int, seconds: float, result: Result) -> None:
 
 def _line(name: str, result: Result) -> str:
     broken = f"{len(result.broken)} promises broken" if result.broken else "all promises held"
-    return f"{name:14} {result.runs:7} runs in {result.rounds} rounds   {broken}"
+    cut = ", the last one cut off by the time" if result.unfinished else ""
+    return f"{name:14} {result.runs:7} runs in {result.rounds} rounds   {broken}{cut}"
 
 
 def main() -> int:
