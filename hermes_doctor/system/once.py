@@ -56,7 +56,8 @@ class CachedCall:
 
     def fill(self, owner: object, ask: Callable[[], Any]) -> None:
         """Make the call and store its result or exception, unless it was given up by then."""
-        answer, error = None, None
+        answer = None
+        error: BaseException | None = None
         try:
             answer = ask()
         except MemoryError:  # its traceback would keep the memory
