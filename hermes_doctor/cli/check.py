@@ -36,7 +36,8 @@ Examples:
 Exit codes:
   0  no problem at or above --fail-on
   1  problems, or a check crashed
-  2  could not run (wrong option, no home), or no check could read the home
+  2  could not run (wrong option, no home, no time or memory left), or no
+     check could read the home
   With --format nagios: 0 no problem, 1 warnings, 2 errors,
   3 could not check
 """

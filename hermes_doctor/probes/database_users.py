@@ -119,7 +119,8 @@ def is_still_open(file: OpenFile) -> bool:
 
 def _real(path: Path) -> Path:
     try:
-        return path.resolve()
+        found = path.resolve()
+        return found if found.name else path  # a link to / has no files beside it
     except (OSError, RuntimeError):
         return path
 

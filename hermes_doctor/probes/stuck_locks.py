@@ -74,7 +74,7 @@ def _lock_file(path: Path, suffix: str) -> Path:
         real = path.resolve()
     except (OSError, RuntimeError):
         real = path
-    return real.with_name(real.name + suffix)
+    return Path(f"{real}{suffix}")  # also if it is a link to /
 
 
 def _writes(lock: Lock) -> bool:

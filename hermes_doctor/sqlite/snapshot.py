@@ -48,6 +48,8 @@ def database_files(path: Path) -> DatabaseFiles:
         raise
     except (OSError, RuntimeError) as error:
         raise CouldNotLook(text("{path}: a symlink to a missing file", path=path.name)) from error
+    if not real.name:
+        raise CouldNotLook(text("{path}: a symlink to the root folder", path=path.name))
     beside = [snapshot(real.with_name(real.name + s)) for s in ("-wal", "-shm", "-journal")]
     return DatabaseFiles(real, snapshot(real), *beside)
 

@@ -188,9 +188,9 @@ def _folder(chance: random.Random, path: Path) -> None:
         (path / f"{n}.json").write_text("{}")
 
 
-def _deep_folder(_: random.Random, path: Path) -> None:
+def _deep_folder(chance: random.Random, path: Path) -> None:
     path.unlink()
-    for _depth in range(300):
+    for _ in range(chance.choice([30, 300])):
         path.mkdir()
         path = path / "d"
 

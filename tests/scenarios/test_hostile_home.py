@@ -833,3 +833,13 @@ def test_one_bad_manifest_hides_no_backup(place: Path, kind: str) -> None:
     assert {one["id"]: one["whole"] for one in verified.json["backups"]} == {good: True, ID: False}
     assert support.doctor("backup", "prune", "--yes", "--home", home).code == 0
     assert (home / "backups" / "doctor" / good).exists()
+
+
+def test_a_database_that_is_a_link_to_the_root_folder(home: Path) -> None:
+    """It cannot be checked, and no check crashes over it."""
+    (home / "kanban.db").unlink()
+    (home / "kanban.db").symlink_to("/")
+
+    done = support.check(home)
+
+    assert [one for one in done.json["checks"] if one["status"] == "crashed"] == []
