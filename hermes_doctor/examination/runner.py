@@ -30,6 +30,8 @@ from hermes_doctor.plugins.mount import Broken
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.supervisors.unit import DOCKER
 
+_FROM_THE_HOME = ("hermes_version", "ladder", "states", "refusals")
+"""Fields of a report with texts that are not those of the findings."""
 LIMIT = 30.0
 """Seconds for all checks together, counted as on an idle machine, like the limit of each check."""
 
@@ -116,7 +118,7 @@ def report(
     fixable = any(one.fix for one in findings)
     offered = plugins.fixes if fixable else ()  # a healthy home needs none
     fixes = {fix.id: fix.safety for fix in offered}
-    results += [broken_plugin_result(one) for one in plugins.broken]
+    results += masked([broken_plugin_result(one) for one in plugins.broken])
     rungs = _ladder(probes)
     made = Report(
         home=probes.home.path,
@@ -144,8 +146,8 @@ def report(
         complete=len(checks) == len(plugins.checks),
         refusals=offers.refusals(probes, offered, findings) if fixable else EMPTY,
     )
-    shown = masked(made._replace(verdict=judge(made), effects=EMPTY))
-    return shown._replace(effects=plugins.effects)  # a few hundred texts of our own
+    made = made._replace(**masked({name: getattr(made, name) for name in _FROM_THE_HOME}))
+    return made._replace(verdict=judge(made))
 
 
 def _unchecked(checks: Sequence[Check], results: Sequence[CheckResult]) -> set[str]:
