@@ -25,6 +25,7 @@ _PART = 8
 _KINDS = ("value", "password", "secret", "token", "key", "line", "name", "comment", "login")
 _STANDS_FOR_ONE = ("***", "•••", "…", "...", "${", "[redacted")
 """In a value: it refers to a secret, or is in the place of one."""
+_NEVER_ESCAPED = dict.fromkeys(map(ord, "-._~"))
 _BREAK = pattern(r"[ \t]*(?:[\r\n\ufffd]|\\[rn])+[ \t]*")
 _CUT = pattern(r"…|\.\.\.|\0|\Z")
 """Where a text was cut off; a NUL separates texts that are searched together."""
@@ -239,7 +240,7 @@ def _form(text: str, secret: Secret, *, encoded: bool = False, word: bool = Fals
 def _spellings(value: str) -> Iterator[str]:
     """The value as it is, and as programs escape it."""
     yield value
-    if value.isascii() and value.isalnum():  # nothing has to be escaped
+    if value.isascii() and value.translate(_NEVER_ESCAPED).isalnum():
         return
     yield value.upper()
     yield re.sub(r"\s+", "", value)

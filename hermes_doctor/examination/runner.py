@@ -32,6 +32,8 @@ from hermes_doctor.supervisors.unit import DOCKER
 from hermes_doctor.system import memory_limit
 from hermes_doctor.system.time_limits import SLICE
 
+_FROM_THE_HOME = ("hermes_version", "ladder", "states", "refusals")
+"""Fields of a report with texts that are not those of the findings."""
 LIMIT = 30.0
 """Seconds for all checks together, counted as on an idle machine, like the limit of each check."""
 
@@ -145,7 +147,7 @@ def _report(
     fixable = any(one.fix for one in findings)
     offered = plugins.fixes if fixable else ()  # a healthy home needs none
     fixes = {fix.id: fix.safety for fix in offered}
-    results += [broken_plugin_result(one) for one in plugins.broken]
+    results += masked([broken_plugin_result(one) for one in plugins.broken])
     rungs = _ladder(probes)
     made = Report(
         home=probes.home.path,
@@ -173,8 +175,8 @@ def _report(
         complete=len(checks) == len(plugins.checks),
         refusals=offers.refusals(probes, offered, findings) if fixable else EMPTY,
     )
-    shown = masked(made._replace(verdict=judge(made), effects=EMPTY))
-    return shown._replace(effects=plugins.effects)  # a few hundred texts of our own
+    made = made._replace(**masked({name: getattr(made, name) for name in _FROM_THE_HOME}))
+    return made._replace(verdict=judge(made))
 
 
 def _unchecked(checks: Sequence[Check], results: Sequence[CheckResult]) -> set[str]:
