@@ -94,7 +94,7 @@ def main(file_state: str, path: str, *user: str) -> None:
 
 
 def become(uid: int, gid: int, *groups: int) -> None:
-    """Become another user for good, who may be unable to read Python's own files."""
+    """Become another user permanently, who may be unable to read Python's own files."""
     import ctypes  # noqa: F401 (needed later)
 
     os.setgroups(groups)

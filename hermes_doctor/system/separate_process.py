@@ -1,4 +1,4 @@
-"""Do the work in a home of another user in a process that has become that user for good.
+"""Do the work in a home of another user in a process that has become that user permanently.
 
 The owner of a home can put a symlink, a FIFO or another folder in the place of anything in it, at
 any moment. Root must therefore not open a single file there. So root splits in two, as OpenSSH
@@ -140,7 +140,7 @@ def _live(line: socket.socket, user: Privileges, work: Callable[[], Any], parent
     """Do the work in the child; never returns."""
     try:
         _close_others(line.fileno())
-        become_for_good(user, parent)
+        become_permanently(user, parent)
         root_parent.use(_Root(line).ask)
         result = _dumps(work())
         _flush()
@@ -162,7 +162,7 @@ def _flush() -> None:
             stream.flush()
 
 
-def become_for_good(user: Privileges, parent: int) -> None:
+def become_permanently(user: Privileges, parent: int) -> None:
     """Become the user with no way back, and end with the parent.
 
     The user may neither trace this process nor read its memory, which has what root has loaded.

@@ -1,4 +1,4 @@
-"""A process that has become the owner of a home for good, and what root does for it."""
+"""A process that has become the owner of a home permanently, and what root does for it."""
 
 from __future__ import annotations
 
