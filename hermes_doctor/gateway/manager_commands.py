@@ -30,6 +30,7 @@ def owner_of(home: Home) -> Account:
     a folder or symlink on the path, and neither the home nor a folder above may be shared.
     """
     from hermes_doctor.system import privileges
+    from hermes_doctor.system.shared_folders import shared_folder
 
     try:
         st = os.stat(home.path)
@@ -47,7 +48,7 @@ def owner_of(home: Home) -> Account:
                         folder=other.folder,
                     )
                 )
-            if shared := privileges.shared_folder(home.path):
+            if shared := shared_folder(home.path):
                 raise CannotFix(
                     text(
                         "Other users can write to {folder}, so root does not trust it. Run `chmod "

@@ -19,8 +19,9 @@ from hermes_doctor.repair.gateway_steps import starts_stopped, unsafe_start
 from hermes_doctor.repair.stage import room_for
 from hermes_doctor.repair.targets import Item, Refused, Target
 from hermes_doctor.sqlite.files import sidecars
-from hermes_doctor.system import mounts, privileges
+from hermes_doctor.system import mounts
 from hermes_doctor.system.files import snapshot
+from hermes_doctor.system.shared_folders import shared_folder
 
 
 class Preflight(NamedTuple):
@@ -39,7 +40,7 @@ class Preflight(NamedTuple):
         """Raise Trouble or Refused if the run, or one of its items, cannot be done."""
         st = os.stat(self.home.path)
         uid = st.st_uid
-        if os.geteuid() == 0 and (shared := privileges.shared_folder(self.home.path)):
+        if os.geteuid() == 0 and (shared := shared_folder(self.home.path)):
             raise Trouble(
                 text(
                     "Other users may write to {folder}, so root must not work in it. "

@@ -6,6 +6,7 @@ import os
 import resource
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -200,7 +201,7 @@ def test_nothing_is_left_in_the_temporary_folder(place: Path, barrier: str) -> N
     user = Privileges(OTHER, OTHER, (), place, can_reach=True) if os.geteuid() == 0 else None
     lesson = Lesson(f"{NESTED}import json; print(json.dumps(number))")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(isolation.tempfile, "mkdtemp", lambda **_: str(_new(made / "run")))
+        patch.setattr(tempfile, "mkdtemp", lambda **_: str(_new(made / "run")))
         found = ask_all(Path(hostile_hermes.SYSTEM_PYTHON), {"one": lesson}, seconds=30, user=user)
 
     assert found == {"one": 2999}
