@@ -59,6 +59,16 @@ class KnownSecrets:
             self._secrets = {**self._secrets, **new}
             self._forms = SecretForms(self._secrets.values())
 
+    def remove_source(self, key: object) -> None:
+        """Do not ask this source any more, because another process does."""
+        self._sources.pop(key, None)
+
+    def all(self) -> list[Secret]:
+        """Every secret that is known by now."""
+        if self._sources:
+            self._ask()
+        return [*self._secrets.values()]
+
     def clear(self) -> None:
         """Forget all; for tests that work on many homes."""
         self.__init__()  # type: ignore[misc]

@@ -20,7 +20,16 @@ T = TypeVar("T")
 STANDARD = (
     *("_sqlite3", "array", "ast", "base64", "binascii", "bisect", "codecs", "concurrent.futures"),
     *("concurrent.futures.thread", "copy", "ctypes", "dataclasses", "difflib", "dotenv", "fcntl"),
-    *("fnmatch", "getpass", "hashlib", "heapq", "http.client", "importlib.metadata", "inspect"),
+    *(
+        "fnmatch",
+        "getpass",
+        "hashlib",
+        "heapq",
+        "html",
+        "http.client",
+        "importlib.metadata",
+        "inspect",
+    ),
     *("ipaddress", "json", "linecache", "logging", "lzma", "bz2", "marshal", "mmap", "platform"),
     *("plistlib", "psutil", "pty", "pwd", "queue", "rich.console", "rich.progress", "rich.text"),
     *("secrets", "select", "shlex", "shutil", "socket", "sqlite3", "ssl", "string", "struct"),
@@ -57,14 +66,29 @@ def look(
         user = None
     if user is None or not user.can_reach:
         return work()
+    from hermes_doctor import outgoing
+    from hermes_doctor.known_secrets import watch_home
     from hermes_doctor.probes import root_actions
+    from hermes_doctor.secret_forms import Secret
     from hermes_doctor.system import separate_process
 
     if not privileges.may_read(user, list(_own_files())):
         load_everything(modules)
         if plugins is not None:
             _ = (plugins.rules, plugins.causes, plugins.effects, plugins.fixes)
-    return separate_process.run_as(user, work, root_actions.actions(home), modules)
+    # The other process reads the home's secrets, too: only it opens files there.
+    outgoing.known.remove_source(home)
+
+    def work_and_tell_secrets() -> tuple[T, list[tuple[str, str]]]:
+        watch_home(home)
+        result = work()
+        return result, [(one.value, one.name) for one in outgoing.known.all()]
+
+    result, secrets = separate_process.run_as(
+        user, work_and_tell_secrets, root_actions.actions(home), modules
+    )
+    outgoing.known.add(Secret(*one) for one in secrets)
+    return result
 
 
 def look_at(home: Path, examine: Callable[[], Report], plugins: Plugins) -> Report:

@@ -109,7 +109,9 @@ def _sorted(log: str) -> tuple[list[str], list[str]]:
         uid = uids.setdefault(pid, 0)
         name = call.partition("(")[0]
         if name == "setresuid" and call.rstrip().endswith("= 0"):
-            uids[pid] = int(call.partition("(")[2].partition(",")[0])
+            real_uid = int(call.partition("(")[2].partition(",")[0])
+            if real_uid != -1:  # otherwise it could become root again
+                uids[pid] = real_uid
         elif name in ("clone", "clone3", "fork", "vfork") and (made := re.search(r"= (\d+)", call)):
             uids[made[1]] = uid
         elif name.startswith("open") and (path := re.search(r'"((?:[^"\\]|\\.)*)"', call)):
