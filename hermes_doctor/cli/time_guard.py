@@ -3,7 +3,7 @@
 A dead network drive can hold a process in the kernel, where not even SIGKILL ends it, and a long
 computation can keep Python from looking at the clock. So a child process does the work, and this
 one waits for its exit code, for a limited time. If the output goes into a pipe, this process passes
-it on, because the child may hold its own end for ever. All this takes 2 ms.
+it on, because the child may hold its own end for ever. All this takes 15 ms of CPU.
 """
 
 from __future__ import annotations
