@@ -28,7 +28,7 @@ Source = Callable[[], Iterable[Secret] | None]
 PAUSE = 1.0
 """Seconds after which the sources are asked again, because a watch runs for weeks."""
 _LONGEST_WAIT = 2.0
-"""Seconds that a thread waits for another one that reads them: a disk may hang."""
+"""Seconds that a thread waits until they are read: a disk may hang."""
 _COMMAND = pattern(r"^(\s*):(?=:[A-Za-z][\w-]*[^\n]*::)")
 """The start of a command for GitHub Actions, which reads them from any output of a job."""
 _STYLE = pattern(r"(\n|\t|\x1b\[[\d;]*m)")
@@ -42,9 +42,8 @@ class KnownSecrets:
         self._secrets: dict[str, Secret] = {}
         self._forms = SecretForms(())
         self._lock = threading.Lock()
-        self._reader: int | None = None
+        self._reader: threading.Thread | None = None
         self._asked = 0.0
-        self._hangs = False
 
     def add_source(self, key: object, source: Source) -> None:
         """Ask this source, at the latest when the next text leaves; one for each key."""
@@ -80,21 +79,31 @@ class KnownSecrets:
         return self._forms.mask(text)
 
     def _ask(self) -> None:
-        if self._reader == threading.get_ident() or self._hangs:
-            return  # a source that itself makes a text
+        if self._is_reading():
+            return
         if not self._lock.acquire(timeout=_LONGEST_WAIT):
-            self._hangs = True
             return
         try:
-            self._reader = threading.get_ident()
-            if time.monotonic() - self._asked < PAUSE:
+            if self._is_reading() or time.monotonic() - self._asked < PAUSE:
                 return
-            for source in [*self._sources.values()]:
-                self.add(source() or ())
+            self._reader = threading.Thread(target=self._read, name="secrets", daemon=True)
+            try:
+                self._reader.start()
+            except RuntimeError:  # no memory for its stack
+                self._read()
+            else:
+                self._reader.join(_LONGEST_WAIT)
             self._asked = time.monotonic()
         finally:
-            self._reader = None
             self._lock.release()
+
+    def _is_reading(self) -> bool:
+        """Whether they are being read: a disk may hang, and a source may itself make a text."""
+        return self._reader is not None and self._reader.is_alive()
+
+    def _read(self) -> None:
+        for source in [*self._sources.values()]:
+            self.add(source() or ())
 
 
 known = KnownSecrets()

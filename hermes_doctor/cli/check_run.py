@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hermes_doctor.model import Report, Severity
 
 LIMIT = 11.0
-"""Seconds of the clock for the checks of one home; see `time_guard`."""
+"""Seconds for the checks of one home; see `time_guard.SECONDS`."""
 FAIL_ON = "error"
 TEXT = "text"
 STDOUT = Path("-")
@@ -68,7 +68,7 @@ def run(
                 deep=deep,
                 network=network,
                 alone=len(homes) == 1,
-                seconds=math.inf if deep else LIMIT + (time_guard.NETWORK if network else 0),
+                seconds=math.inf if deep else _seconds(network),
             )
             with _progress(chosen == TEXT, len(checks), probes.progress) as step:
                 return runner.report(
@@ -257,6 +257,14 @@ def fails(report: Report, threshold: frozenset[str]) -> bool:
     return any(reaches(one, threshold) for one in report.findings) or any(
         check.status.value in threshold for check in report.checks
     )
+
+
+def _seconds(network: bool) -> float:
+    """How many seconds the checks of one home may take."""
+    from hermes_doctor.cli import time_guard
+    from hermes_doctor.system import time_limits
+
+    return (LIMIT + (time_guard.NETWORK if network else 0)) * time_limits.patience()
 
 
 @contextlib.contextmanager
