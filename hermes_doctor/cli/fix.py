@@ -181,6 +181,7 @@ def _apply(
     """Plan, run and examine again, in rounds."""
     from hermes_doctor.cli import exits
     from hermes_doctor.cli.progress_bars import waiting
+    from hermes_doctor.examination import after_repair
     from hermes_doctor.model import Status
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.render import repair
@@ -220,6 +221,7 @@ def _apply(
     with waiting("looking for related problems", quiet=json):
         reasons = {**failure_reasons(runs), **consent.reasons()}
         named = NamedCodes(session, report, planned, runs, reasons, apply=True).answers()
+    report = after_repair.judged(report, runs)
     question.note_result(runs, declined=bool(consent.undone))
     if json:
         question.document = report_document(report, shown, runs, said, session, named)

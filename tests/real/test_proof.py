@@ -133,6 +133,8 @@ def test_a_restart_that_does_not_connect(hermes_home: MakeHome, tmp_path: Path) 
             "not-connected", "done", "started",
         )  # fmt: skip
         assert "QQ: WebSocket closed: code=4009" in item["reason"]
+        summary = done.json["summary"]
+        assert (summary["verdict"], summary["headline"]) == ("unknown", "Not connected yet: QQ.")
         assert one.pid != first, "the restart stays"
 
         before = closed(home)
@@ -140,7 +142,7 @@ def test_a_restart_that_does_not_connect(hermes_home: MakeHome, tmp_path: Path) 
         shown = fix(one, "QQ-4009", seconds=4)
         assert shown.code == 1
         assert ": restarted, not connected yet" in shown.out
-        assert "repaired and checked" not in shown.out
+        assert "repaired and checked" not in shown.out and "no problem" not in shown.out
         os.kill(one.pid, signal.SIGKILL)
         until(lambda: not Probes(Home(home)).gateways(), "the end of the gateway")
         started = fix(one, "GW-DOWN", seconds=4)
