@@ -8,7 +8,7 @@ from typing import Any
 
 from hermes_doctor.examination.ranking import Problems
 from hermes_doctor.message import count, listed, sentences, text
-from hermes_doctor.model import Report, Safety, Severity, VerdictKind
+from hermes_doctor.model import Finding, Report, Safety, Severity, VerdictKind
 from hermes_doctor.records.journal import NOT_CONNECTED, ItemRecord, Journal
 from hermes_doctor.render import many_lines
 from hermes_doctor.render.diff import redacted_diff
@@ -109,7 +109,7 @@ def plan_lines(
         yield BLANK
     by_hand = _left_to_operator(planned, ready, tree)
     for one in by_hand:
-        yield from _by_hand(one, pages)
+        yield from _by_hand(one, pages, report.options if report else "")
     for one in planned:
         if one.unnamed and one.steps:
             yield row(
@@ -225,9 +225,10 @@ def _losses(steps: Sequence[Step]) -> Iterator[Line]:
             yield row(("! ", "warning"), (said, "warning"), indent=5, hang=2)
 
 
-def _by_hand(one: PlannedItem, pages: str) -> Iterator[Line]:
+def _by_hand(one: PlannedItem, pages: str, options: str) -> Iterator[Line]:
     """What the operator has to do, because no fix can."""
     finding = one.finding
+    suggested = suggestion(finding, options)
     refusal = one.refusal if one.fix else ""
     note = finding.severity is Severity.INFO  # its fix was asked for by name
     said = " ".join(filter(None, ("" if note and refusal else finding.next, refusal)))
@@ -239,6 +240,14 @@ def _by_hand(one: PlannedItem, pages: str) -> Iterator[Line]:
         *(() if said else ((more, "command"),)),
         hang=11,
     )
+    if suggested:
+        yield row((suggested, "command"), indent=11, hang=2)
+
+
+def suggestion(finding: Finding, options: str) -> str:
+    """The whole command that the finding suggests, as `check` prints it; "" if there is none."""
+    suggested = finding.data.get("suggests")
+    return f"{suggested[0]}{options}" if suggested else ""
 
 
 def _later(one: PlannedItem) -> str:
