@@ -194,7 +194,7 @@ def _apply(
     runs: list[Journal] = []
     with waiting("checking and planning", quiet=json):
         report, planned = session.look()
-    shown = planned
+    before, shown = report, planned
     outcomes: dict[tuple[str, str], str] = {}
     for _ in range(ROUNDS):
         chosen = [
@@ -227,7 +227,7 @@ def _apply(
         question.document = report_document(report, shown, runs, said, session, named)
     else:
         report_rest(session, report, planned, shown, runs, consent, named)
-        show(repair.result_lines(report, runs, session.options, consent.answered_no()))
+        show(repair.result_lines(report, runs, session.options, consent.answered_no(), before))
     open_ = {one.finding.key for one in planned}
     failed = any(  # a problem that waited for another repair may be gone with it
         outcome != "verified" and (outcome != "left" or key in open_)

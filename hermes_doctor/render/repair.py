@@ -382,19 +382,19 @@ def result_lines(
     runs: Sequence[Journal],
     options: str,
     declined: Set[tuple[str, str]] = frozenset(),
+    before: Report | None = None,
 ) -> Iterator[Line]:
     """Whether the bot answers now, from the examination after the last run, and how to undo it.
 
-    `declined` are the keys of the findings whose repair the operator refused.
+    `declined` are the keys of the findings whose repair the operator refused. Problems are counted
+    as in the plan, which was made from the report `before`.
     """
     items = [item for run in runs for item in run.items if item.outcome != "left"]
     if not items:
         return
-    done = sum(item.outcome == "verified" for item in items)
+    done, total, skipped = _tally(report, runs, declined, before)
     judged = report.verdict
     bad = judged is not None and judged.kind in (VerdictKind.NOT_WORKING, VerdictKind.UNKNOWN)
-    skipped = len(declined - {(item.code, item.subject) for item in items})
-    total = len(items) + skipped
     mark = ("! ", "warning") if bad or done < total else ("✓ ", "good")
     bad = bad or any(item.outcome == NOT_CONNECTED for item in items)
     said = judged.headline if judged else ""
@@ -409,6 +409,26 @@ def result_lines(
         yield row("Undo: ", (command, "command"), hang=6)
     for run in saved:
         yield row(f"Backup and receipt: {tilde(run.backup)}", hang=6)
+
+
+def _tally(
+    report: Report,
+    runs: Sequence[Journal],
+    declined: Set[tuple[str, str]],
+    before: Report | None,
+) -> tuple[int, int, int]:
+    """How many problems are repaired, of how many, and how many were skipped."""
+    numbers = Problems(before).numbers() if before and before.complete else {}
+    open_ = {one.key for one in report.findings}
+    ended: dict[object, bool] = {}
+    last = {(item.code, item.subject): item for run in runs for item in run.items}
+    for key, item in last.items():
+        # what waited for the repair of the same file may be gone with it
+        good = item.outcome == "verified" or (item.outcome == "left" and key not in open_)
+        name = numbers.get(key, key)
+        ended[name] = ended.get(name, True) and good
+    skipped = {numbers.get(key, key) for key in declined} - ended.keys()
+    return sum(ended.values()), len(ended) + len(skipped), len(skipped)
 
 
 def undo_command(runs: Sequence[Journal], options: str) -> str:
