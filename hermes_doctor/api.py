@@ -137,6 +137,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.provider_routes import (
         RELAY_KEY,
         ConfiguredRoute as Way,
+        each_once,
         ignored_relay,
         resolved_or_skip as configured,
         credential_pool,

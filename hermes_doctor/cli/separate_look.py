@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from hermes_doctor.model import Report
@@ -43,6 +43,9 @@ _NOT_LOADED = tuple(
     f"hermes_doctor.{name}"
     for name in ("__main__", "asking", "cli", "history", "learning", "render", "watch")
 )
+
+
+_SIMPLE = (str, int, float, bool, type(None))
 
 
 def look(
@@ -95,20 +98,30 @@ def look_at(home: Path, examine: Callable[[], Report], plugins: Plugins) -> Repo
     """Return the report of an examination of a home, without the data that only a fix needs."""
     if os.geteuid() != 0:
         return examine()
-    from hermes_doctor.lazy import EMPTY
 
     def plain() -> Report:
         report = examine()
         findings, down = (
-            tuple(one._replace(data=EMPTY) for one in some)
+            tuple(one._replace(data=_plain(one.data)) for one in some)
             for some in (report.findings, report.turned_down)
         )
         verdict = report.verdict
         if verdict is not None and verdict.primary is not None:
-            verdict = verdict._replace(primary=verdict.primary._replace(data=EMPTY))
+            primary = verdict.primary._replace(data=_plain(verdict.primary.data))
+            verdict = verdict._replace(primary=primary)
         return report._replace(findings=findings, turned_down=down, verdict=verdict)
 
     return look(home, plain, plugins=plugins)
+
+
+def _plain(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a screen may need: words, numbers, and tuples of them."""
+    return {
+        name: value
+        for name, value in data.items()
+        if type(value) in _SIMPLE
+        or (type(value) is tuple and all(type(one) in _SIMPLE for one in value))
+    }
 
 
 def _own_files() -> Iterator[str]:

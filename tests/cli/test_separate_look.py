@@ -16,8 +16,11 @@ from typing import Any
 import pytest
 
 from hermes_doctor.cli import separate_look
+from hermes_doctor.model import Verdict, VerdictKind
+from hermes_doctor.plugins import load
 from tests.helpers import crash_server, fake_gateway, support
 from tests.helpers.crash_server import STRANGER
+from tests.helpers.watch_parts import finding, report
 from tests.scenarios import test_hostile_home as hostile
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
@@ -221,3 +224,17 @@ def _exists(name: str) -> bool:
         return importlib.util.find_spec(name) is not None
     except ModuleNotFoundError:
         return False
+
+
+def test_the_report_keeps_what_screens_need(place: Path) -> None:
+    """Words and numbers of a finding stay; what only a fix needs does not."""
+    suggests = ("hermes-doctor learn", "ask it")
+    data = {"suggests": suggests, "one_chat": True, "snapshot": object(), "edits": (object(),)}
+    bad = finding("PROVIDER-401", data=data)
+    made = report(bad)._replace(verdict=Verdict(VerdictKind.LIMITED, "limited", bad))
+
+    found = separate_look.look_at(place, lambda: made, load.load())
+
+    assert found.verdict is not None and found.verdict.primary is not None
+    kept = {"suggests": suggests, "one_chat": True}
+    assert [dict(one.data) for one in (*found.findings, found.verdict.primary)] == [kept, kept]
