@@ -11,29 +11,26 @@ does:
   on a short, fixed list of actions (`probes/root_actions.py`), such as asking Docker. It takes
   no code and no path from the child except as an action allows.
 
-Both talk over a pair of sockets, in messages of JSON. The result is the only pickle, and the parent
-unpickles nothing but the plain values that it names.
+Both talk over a pair of sockets, in messages of JSON, which can only become plain values in the
+parent (`transfer`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import io
 import json
 import os
-import pickle
 import signal
 import socket
 import struct
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar
 
-from hermes_doctor.message import Message, text
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-from hermes_doctor.system import files, root_parent
+from hermes_doctor.system import files, root_parent, transfer
 from hermes_doctor.system.privileges import Privileges
 
 T = TypeVar("T")
@@ -47,13 +44,6 @@ STILL = 5.0
 _EXPECTED: dict[str, type[Exception]] = {
     kind.__name__: kind for kind in (CannotFix, CouldNotLook, Trouble)
 }
-_PLAIN = {
-    "builtins": {"dict", "frozenset", "set", "str"},
-    "datetime": {"datetime", "timedelta", "timezone"},
-    "pathlib": {"Path", "PosixPath"},
-    "hermes_doctor.model": set[str](),
-}
-"""What the parent unpickles; of a module without names, every class that it defines."""
 _NO_NEW_PRIVS, _SET_DUMPABLE, _DEATH_SIGNAL = 38, 4, 1
 
 
@@ -90,7 +80,7 @@ def run_as(
     parent, pid = os.getpid(), os.fork()
     if pid == 0:
         ours.close()
-        _live(theirs, user, work, parent)
+        _live(theirs, user, work, parent, modules)
     theirs.close()
     try:
         with ours:
@@ -101,7 +91,10 @@ def run_as(
     finally:
         os.kill(pid, signal.SIGKILL)  # its user may have stopped it, even now
         os.waitpid(pid, 0)
-    made: T = _loads(result, modules)
+    try:
+        made: T = transfer.parse(result, modules)
+    except ValueError:
+        raise CouldNotLook("the result of the separate process is not valid") from None
     return made
 
 
@@ -136,13 +129,19 @@ def _serve(
         _send(line, json.dumps(answer).encode())
 
 
-def _live(line: socket.socket, user: Privileges, work: Callable[[], Any], parent: int) -> NoReturn:
+def _live(
+    line: socket.socket,
+    user: Privileges,
+    work: Callable[[], Any],
+    parent: int,
+    modules: tuple[str, ...],
+) -> NoReturn:
     """Do the work in the child; never returns."""
     try:
         _close_others(line.fileno())
         become_permanently(user, parent)
         root_parent.use(_Root(line).ask)
-        result = _dumps(work())
+        result = transfer.dump(work(), modules)
         _flush()
         _send(line, b"R" + result)
     except BaseException as error:  # noqa: BLE001
@@ -234,59 +233,3 @@ def _exactly(line: socket.socket, count: int, when_still: Callable[[], None]) ->
             raise CouldNotLook(_CUT_OFF)
         data += piece
     return bytes(data)
-
-
-class _Pickler(pickle.Pickler):
-    """Replaces what has a plain equivalent."""
-
-    def reducer_override(self, value: object) -> Any:
-        if isinstance(value, Message):
-            plain = {
-                name: one if isinstance(one, bool | int | float | None) else str(one)
-                for name, one in value.values.items()
-            }
-            return _message, (str.__str__(value), value.template, plain)
-        if isinstance(value, MappingProxyType):
-            return dict, (dict(value),)
-        return NotImplemented
-
-
-def _message(said: str, template: str, values: dict[str, object]) -> Message:
-    """Make a text again without filling its template, which comes from the other process."""
-    made = str.__new__(Message, said)
-    made.template, made.values = template, values
-    return made
-
-
-def _dumps(value: object) -> bytes:
-    buffer = io.BytesIO()
-    _Pickler(buffer, protocol=4).dump(value)
-    return buffer.getvalue()
-
-
-class _Unpickler(pickle.Unpickler):
-    """Makes nothing but plain values."""
-
-    modules: tuple[str, ...] = ()
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) == (__name__, _message.__name__):
-            return _message
-        names = _PLAIN.get(module, set() if module in self.modules else None)
-        if names is None or "." in name or (names and name not in names):
-            raise pickle.UnpicklingError(f"{module}.{name}")
-        found = getattr(sys.modules[module], name)
-        if not isinstance(found, type) or (not names and found.__module__ != module):
-            raise pickle.UnpicklingError(f"{module}.{name}")
-        return found
-
-
-def _loads(data: bytes, modules: tuple[str, ...]) -> Any:
-    unpickler = _Unpickler(io.BytesIO(data))
-    unpickler.modules = modules
-    try:
-        return unpickler.load()
-    except (pickle.UnpicklingError, EOFError, AttributeError, KeyError, TypeError) as error:
-        raise CouldNotLook(
-            text("the result of the separate process is not valid ({error})", error=error)
-        ) from None
