@@ -132,16 +132,10 @@ def _with_times(home: Home, report: Report) -> Report:
 def _record(homes: Sequence[Home], reports: Sequence[Report], codes: frozenset[str]) -> None:
     """Add the reports to the history; a failure is one line and does not change the exit code."""
     from hermes_doctor.cli import separate_look
-    from hermes_doctor.history import receipts
     from hermes_doctor.history.recorder import record_once
 
-    def read_runs(home: Home, known: Sequence[receipts.EndedRun]) -> list[receipts.EndedRun]:
-        return separate_look.look(
-            home.path, lambda: receipts.ended_runs(home, known), (receipts.__name__,)
-        )
-
     for home, report in zip(homes, reports, strict=True):
-        for note in record_once(home, report, codes, read_runs):
+        for note in record_once(home, report, codes, separate_look.ended_runs):
             print(f"hermes-doctor: {note}", file=sys.stderr)  # noqa: T201
 
 

@@ -19,18 +19,20 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import signal
 import socket
 import struct
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeVar
 
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-from hermes_doctor.system import files, root_parent, transfer
+from hermes_doctor.system import files, root_parent, time_limits, transfer
 from hermes_doctor.system.privileges import Privileges
 
 T = TypeVar("T")
@@ -40,7 +42,11 @@ MOST_BYTES = 64 * 1024 * 1024
 """The largest message."""
 _CUT_OFF = "the process that looked at the home was cut off"
 STILL = 5.0
-"""Seconds of silence after which root looks whether the child was stopped."""
+"""Seconds of silence after which root looks whether the child was stopped or takes too long."""
+UNKILLABLE = 5.0
+"""Seconds after which a killed child counts as hanging in the kernel."""
+_hanging: list[int] = []
+"""Children that were killed and have not ended."""
 _EXPECTED: dict[str, type[Exception]] = {
     kind.__name__: kind for kind in (CannotFix, CouldNotLook, Trouble)
 }
@@ -69,13 +75,17 @@ def run_as(
     work: Callable[[], T],
     actions: Mapping[str, Action],
     modules: tuple[str, ...] = (),
+    limit: float = math.inf,
 ) -> T:
     """Return what `work` returns in a child that has become the user; serve its actions meanwhile.
 
     The result consists of the values of `hermes_doctor.model`, and of the `modules`, and of plain
     values. Everything that the work imports must be loaded already, unless the user may read it.
+    Raise CouldNotLook if it takes longer than `limit` seconds.
     """
+    _refuse_another()
     _flush()
+    clock = time_limits.Stopwatch()
     ours, theirs = socket.socketpair()
     parent, pid = os.getpid(), os.fork()
     if pid == 0:
@@ -85,12 +95,11 @@ def run_as(
     try:
         with ours:
             ours.settimeout(STILL)
-            result = _serve(ours, actions, lambda: _refuse_stopped(pid))
+            result = _serve(ours, actions, lambda: _refuse_to_wait(pid, clock, limit))
     except (ConnectionError, TimeoutError) as error:
         raise CouldNotLook(_CUT_OFF) from error
     finally:
-        os.kill(pid, signal.SIGKILL)  # its user may have stopped it, even now
-        os.waitpid(pid, 0)
+        _end(pid)
     try:
         made: T = transfer.parse(result, modules)
     except ValueError:
@@ -98,17 +107,37 @@ def run_as(
     return made
 
 
-def _refuse_stopped(pid: int) -> None:
-    """Raise CouldNotLook if its user stopped the child with a signal, as he may at any time."""
+def _refuse_to_wait(pid: int, clock: time_limits.Stopwatch, limit: float) -> None:
+    """Raise CouldNotLook if the child took too long or was stopped, as its user may at any time."""
+    if clock.read() > limit:
+        raise CouldNotLook(text("the check took longer than {seconds:g} s", seconds=limit))
     with contextlib.suppress(OSError, IndexError), open(f"/proc/{pid}/stat") as file:
         if file.read().rpartition(")")[2].split()[0] in ("T", "t"):
             raise CouldNotLook("the process that looked at the home was stopped")
 
 
+def _end(pid: int) -> None:
+    """Kill the child, and wait until it is gone, unless it hangs in the kernel."""
+    os.kill(pid, signal.SIGKILL)  # its user may have stopped it, even now
+    until = time.monotonic() + UNKILLABLE
+    while os.waitpid(pid, os.WNOHANG)[0] != pid:
+        if time.monotonic() > until:
+            _hanging.append(pid)
+            return
+        time.sleep(0.001)
+
+
+def _refuse_another() -> None:
+    """Raise while an earlier child hangs, so that they do not pile up."""
+    _hanging[:] = [pid for pid in _hanging if os.waitpid(pid, os.WNOHANG)[0] != pid]
+    if _hanging:
+        raise CouldNotLook("the disk does not answer: an earlier check still waits for it")
+
+
 def _serve(
     line: socket.socket, actions: Mapping[str, Action], when_still: Callable[[], None]
 ) -> bytes:
-    """Do the child's actions until it sends its result."""
+    """Do the child's actions until it sends its result, or `when_still` refuses to go on."""
     while True:
         message = _receive(line, when_still)
         if message[:1] == b"R":
@@ -116,6 +145,7 @@ def _serve(
         if message[:1] == b"E":
             name, why = json.loads(message[1:])
             raise _EXPECTED.get(name, CouldNotLook)(why)
+        when_still()
         name, given = json.loads(message)
         answer: dict[str, Any] = {"error": "", "why": "", "result": None}
         try:
@@ -138,6 +168,7 @@ def _live(
 ) -> NoReturn:
     """Do the work in the child; never returns."""
     try:
+        signal.set_wakeup_fd(-1)  # a watch has one
         _close_others(line.fileno())
         become_permanently(user, parent)
         root_parent.use(_Root(line).ask)

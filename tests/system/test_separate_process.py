@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -147,3 +149,37 @@ def test_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(CouldNotLook, match="was stopped"):
         run_as(USER, lambda: os.kill(os.getpid(), signal.SIGSTOP), {})
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_it_takes_too_long(monkeypatch: pytest.MonkeyPatch, asks: bool) -> None:
+    """Whether it is silent or asks again and again; it is gone then."""
+    monkeypatch.setattr(separate_process, "STILL", 0.1)
+
+    def work() -> None:
+        while True:
+            time.sleep(0.01)
+            if asks:
+                ask_root("uid")
+
+    with pytest.raises(CouldNotLook, match=r"took longer than 0\.3 s"):
+        run_as(USER, work, {"uid": os.geteuid}, limit=0.3)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_one_that_hangs_in_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root does not wait for it, and starts no other one until it is gone."""
+    monkeypatch.setattr(separate_process, "UNKILLABLE", 0.0)
+    waits = [(0, 0), (0, 0)]
+    wait = os.waitpid
+    monkeypatch.setattr(os, "waitpid", lambda *given: waits.pop() if waits else wait(*given))
+
+    assert run_as(USER, lambda: 1, {}) == 1
+    waits.append((0, 0))
+    with pytest.raises(CouldNotLook, match="an earlier check still waits"):
+        run_as(USER, lambda: 2, {})
+    monkeypatch.undo()
+    while separate_process._hanging:
+        with contextlib.suppress(CouldNotLook):
+            assert run_as(USER, lambda: 3, {}) == 3
