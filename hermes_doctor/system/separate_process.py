@@ -95,7 +95,12 @@ def run_as(
     try:
         with ours:
             ours.settimeout(STILL)
-            result = _serve(ours, actions, lambda: _refuse_to_wait(pid, clock, limit))
+            result = _serve(
+                ours,
+                actions,
+                refuse_late=lambda: _refuse_late(clock, limit),
+                refuse_stopped=lambda: _refuse_stopped(pid),
+            )
     except (ConnectionError, TimeoutError) as error:
         raise CouldNotLook(_CUT_OFF) from error
     finally:
@@ -107,10 +112,13 @@ def run_as(
     return made
 
 
-def _refuse_to_wait(pid: int, clock: time_limits.Stopwatch, limit: float) -> None:
-    """Raise CouldNotLook if the child took too long or was stopped, as its user may at any time."""
+def _refuse_late(clock: time_limits.Stopwatch, limit: float) -> None:
     if clock.read() > limit:
         raise CouldNotLook(text("the check took longer than {seconds:g} s", seconds=limit))
+
+
+def _refuse_stopped(pid: int) -> None:
+    """Raise CouldNotLook if its user stopped the child with a signal, as he may at any time."""
     with contextlib.suppress(OSError, IndexError), open(f"/proc/{pid}/stat") as file:
         if file.read().rpartition(")")[2].split()[0] in ("T", "t"):
             raise CouldNotLook("the process that looked at the home was stopped")
@@ -135,9 +143,18 @@ def _refuse_another() -> None:
 
 
 def _serve(
-    line: socket.socket, actions: Mapping[str, Action], when_still: Callable[[], None]
+    line: socket.socket,
+    actions: Mapping[str, Action],
+    *,
+    refuse_late: Callable[[], None],
+    refuse_stopped: Callable[[], None],
 ) -> bytes:
-    """Do the child's actions until it sends its result, or `when_still` refuses to go on."""
+    """Do the child's actions until it sends its result, or is refused."""
+
+    def when_still() -> None:
+        refuse_late()
+        refuse_stopped()
+
     while True:
         message = _receive(line, when_still)
         if message[:1] == b"R":
@@ -145,7 +162,7 @@ def _serve(
         if message[:1] == b"E":
             name, why = json.loads(message[1:])
             raise _EXPECTED.get(name, CouldNotLook)(why)
-        when_still()
+        refuse_late()
         name, given = json.loads(message)
         answer: dict[str, Any] = {"error": "", "why": "", "result": None}
         try:

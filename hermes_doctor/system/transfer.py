@@ -40,13 +40,13 @@ def parse(data: bytes, modules: tuple[str, ...] = ()) -> Any:
 @cache
 def _classes(modules: tuple[str, ...]) -> Classes:
     """The named tuples and the enumerations that the modules define, all of them loaded."""
-    found = {}
-    for module in (model.__name__, *modules):
-        for name, one in vars(sys.modules[module]).items():
-            if isinstance(one, type) and one.__module__ == module and one.__name__ == name:
-                if issubclass(one, StrEnum) or (issubclass(one, tuple) and hasattr(one, "_fields")):
-                    found[name] = one
-    return found
+    return {
+        name: one
+        for module in (model.__name__, *modules)
+        for name, one in vars(sys.modules[module]).items()
+        if isinstance(one, type) and one.__module__ == module and one.__name__ == name
+        if issubclass(one, StrEnum) or (issubclass(one, tuple) and hasattr(one, "_fields"))
+    }
 
 
 def _packed(value: Any, classes: Classes) -> Any:
@@ -104,7 +104,8 @@ def _unpacked(data: Any, classes: Classes) -> Any:
         case "mapping":
             return {_unpacked(key, classes): _unpacked(one, classes) for key, one in rest}
         case "text":
-            return _message(*rest[:2], _unpacked(rest[2], classes))
+            said, template, values = rest
+            return _message(said, template, _unpacked(values, classes))
         case "time":
             return datetime.fromisoformat(*rest)
         case "seconds":

@@ -13,7 +13,7 @@ import pytest
 
 from hermes_doctor.message import Message, text
 from hermes_doctor.model import CouldNotLook, Evidence, Finding, Severity, Trouble
-from hermes_doctor.system import root_parent, separate_process
+from hermes_doctor.system import root_parent, separate_process, transfer
 from hermes_doctor.system.privileges import Privileges
 from hermes_doctor.system.root_parent import ask_root
 from hermes_doctor.system.separate_process import run_as
@@ -94,7 +94,7 @@ def test_nothing_else_comes_back(value: object) -> None:
 
 def test_root_makes_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the other process sends: root calls nothing that it names."""
-    monkeypatch.setattr(separate_process.transfer, "dump", lambda *_: b'["os.system", "true"]')
+    monkeypatch.setattr(transfer, "dump", lambda *_: b'["os.system", "true"]')
 
     with pytest.raises(CouldNotLook, match="not valid"):
         run_as(USER, lambda: 1, {})
