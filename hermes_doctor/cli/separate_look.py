@@ -91,7 +91,7 @@ def look(
         return result, [(one.value, one.name) for one in outgoing.known.all()]
 
     result, secrets = separate_process.run_as(
-        user, work_and_tell_secrets, root_actions.actions(home), modules, limit
+        user, work_and_tell_secrets, root_actions.actions(home, user.uid), modules, limit
     )
     outgoing.known.add(Secret(*one) for one in secrets)
     return result
