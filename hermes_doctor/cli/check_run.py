@@ -39,13 +39,13 @@ def run(
     force: bool = False,
 ) -> int:
     """Examine each requested home, print the reports, and return the exit code."""
-    from hermes_doctor.cli import separate_look, shared_options, time_guard
+    from hermes_doctor.cli import homes_to_check, separate_look, shared_options, time_guard
     from hermes_doctor.probes.probes import Probes
 
     chosen = parse_format(format, json=json)
     if fail_on is not None:
         parse_fail_on(fail_on)
-    homes = _homes(home, all_homes)
+    homes = homes_to_check.find(home, every=all_homes)
     write = _writer(output, homes, force=force)
     found = shared_options.load_plugins(plugins)
     checks, codes = shared_options.select(found, only or [], skip or [])
@@ -164,24 +164,6 @@ def _show(made: str) -> None:
     from hermes_doctor.cli import output_file
 
     output_file.show(made)
-
-
-def _homes(home: Path | None, every: bool) -> list[Home]:
-    from hermes_doctor import home as homes
-    from hermes_doctor.model import Trouble
-
-    if not every:
-        return [homes.find(home)]
-    from hermes_doctor.processes import gateway_processes
-
-    used = gateway_processes.homes_in_use()
-    try:
-        first = homes.find(home)
-    except Trouble:
-        if not used or home:
-            raise
-        first = None
-    return homes.all_homes(first, used)
 
 
 def _print(reports: Sequence[Report], *, verbose: bool) -> None:

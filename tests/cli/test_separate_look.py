@@ -18,6 +18,7 @@ import pytest
 from hermes_doctor.cli import separate_look
 from tests.helpers import crash_server, fake_gateway, support
 from tests.helpers.crash_server import STRANGER
+from tests.probes.test_probes import pretender
 from tests.scenarios import test_hostile_home as hostile
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
@@ -140,6 +141,25 @@ def test_root_opens_nothing_in_a_home(
     tops = (str(trapped), str(trapped.parent / "secret"))
     assert [path for path in by_root if path.startswith(tops)] == []
     assert [path for path in by_others if path.startswith(tops)], "nothing was looked at"
+
+
+@pytest.mark.sampled
+def test_root_opens_nothing_while_it_finds_homes(trapped: Path, tmp_path: Path) -> None:
+    """Neither the folder of profiles nor the files that a process without a lock may be named in."""
+    if not shutil.which("strace"):
+        pytest.skip("strace is not installed")
+    profile = trapped / "profiles" / "coder"
+    (trapped / "profiles").unlink(missing_ok=True)
+    support.put(profile / "config.yaml", support.CONFIG)
+    support.put(profile / ".env", "TOKEN=profile-Kx9pLm2Tw\n")
+    crash_server.chown(trapped)
+    with pretender(tmp_path, {"HERMES_HOME": str(trapped)}):
+        by_root, by_others = opened_by_root(("check", "--all-homes"), trapped, tmp_path / "log")
+
+    tops = (str(trapped), str(trapped.parent / "secret"))
+    assert [path for path in by_root if path.startswith(tops)] == []
+    assert any(path.startswith(str(profile)) for path in by_others), "the profile was not found"
+    assert f"{trapped}/gateway.pid" in by_others
 
 
 def test_what_links_lead_to_is_not_read(trapped: Path) -> None:
