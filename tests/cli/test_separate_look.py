@@ -145,7 +145,7 @@ def test_root_opens_nothing_in_a_home(
 
 @pytest.mark.sampled
 def test_root_opens_nothing_while_it_finds_homes(trapped: Path, tmp_path: Path) -> None:
-    """Neither the folder of profiles nor the files that a process without a lock may be named in."""
+    """Neither the folder of profiles nor the files that may name a process without a lock."""
     if not shutil.which("strace"):
         pytest.skip("strace is not installed")
     profile = trapped / "profiles" / "coder"
@@ -170,6 +170,25 @@ def test_what_links_lead_to_is_not_read(trapped: Path) -> None:
     reasons = {check["id"]: check["reason"] or "" for check in document["checks"]}
     assert any("permission denied" in why for why in reasons.values())
     assert not [check for check in document["checks"] if check["status"] == "crashed"]
+
+
+def test_folders_of_root_that_are_not_searched(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No copy was found, and the report says where nobody has looked."""
+    (place / "root").mkdir(0o700)
+    home = support.healthy(place / "home")
+    (home / "state.db").unlink()
+    support.put(home / "sessions" / "one.jsonl", "{}\n")
+    crash_server.chown(home)
+
+    said = support.doctor(
+        "check", "--only", "DB-GONE", "--home", home, env={"HOME": str(place / "root")}
+    )
+
+    words = " ".join(said.out.split())
+    assert f"{place}/root could not be searched with the rights of the home's owner" in words
+    assert "hermes-doctor fix searches it as root" in words
 
 
 def without_times(document: dict[str, Any]) -> dict[str, Any]:
