@@ -7,7 +7,7 @@ The command starts only when all of this is in force:
 - no privileges: those of the owner it becomes; none of root's capabilities.
 - a limit of memory and of processes for all of them together.
 
-On systems other than Linux none of these exist, and only the last two points are partly kept.
+On systems other than Linux, only the last two points are partly kept.
 """
 
 from __future__ import annotations
