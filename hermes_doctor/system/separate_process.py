@@ -121,9 +121,9 @@ def _serve(
         if message[:1] == b"R":
             return message[1:]
         if message[:1] == b"E":
-            name, why = json.loads(message[1:])
-            raise _EXPECTED.get(name, CouldNotLook)(why)
-        name, given = json.loads(message)
+            name, why = _pair(message[1:])
+            raise _EXPECTED.get(name, CouldNotLook)(str(why))
+        name, given = _pair(message)
         answer: dict[str, Any] = {"error": "", "why": "", "result": None}
         try:
             if name not in actions:
@@ -134,6 +134,21 @@ def _serve(
         except Exception as error:  # noqa: BLE001 (a wrong request must not end the parent)
             answer |= {"error": "CouldNotLook", "why": f"root could not do it ({error})"}
         _send(line, json.dumps(answer).encode())
+
+
+def _pair(message: bytes) -> tuple[str, Any]:
+    """Return the two parts of a message; CouldNotLook if it has others."""
+    try:
+        name, rest = json.loads(message)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise _not_valid(error) from None
+    return str(name), rest
+
+
+def _not_valid(error: Exception) -> CouldNotLook:
+    return CouldNotLook(
+        text("the result of the separate process is not valid ({error})", error=error)
+    )
 
 
 def _live(line: socket.socket, user: Privileges, work: Callable[[], Any], parent: int) -> NoReturn:
@@ -286,7 +301,5 @@ def _loads(data: bytes, modules: tuple[str, ...]) -> Any:
     unpickler.modules = modules
     try:
         return unpickler.load()
-    except (pickle.UnpicklingError, EOFError, AttributeError, KeyError, TypeError) as error:
-        raise CouldNotLook(
-            text("the result of the separate process is not valid ({error})", error=error)
-        ) from None
+    except Exception as error:  # noqa: BLE001 (bytes of another user can raise any)
+        raise _not_valid(error) from None
