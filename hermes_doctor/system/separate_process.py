@@ -160,7 +160,7 @@ def _live(line: socket.socket, user: Privileges, work: Callable[[], Any], parent
         result = _dumps(work())
         _flush()
         _send(line, b"R" + result)
-    except BaseException as error:  # noqa: BLE001
+    except BaseException as error:  # noqa: BLE001 (the parent says why)
         expected = type(error).__name__ in _EXPECTED
         why = str(error) if expected else _describe(error)
         name = type(error).__name__ if expected else "CouldNotLook"
