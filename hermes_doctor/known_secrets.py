@@ -54,19 +54,13 @@ class HomeSecrets:
         self._home = home
         self._seen: dict[Path, tuple[int, ...]] = {}
 
-    def __call__(self) -> list[Secret] | None:
-        """The secrets in the files that changed since the last call; None if none did."""
-        found: list[Secret] = []
-        changed = False
+    def __call__(self) -> Iterator[list[Secret]]:
+        """Yield the secrets of each file that has changed since the last call."""
         for path in self._files():
             state = _state(path)
             if state != self._seen.get(path, ()):
                 self._seen[path] = state
-                changed = True
-                found += _of_file(path)
-        if not changed:
-            return None
-        return known_of(found, self._shown())
+                yield known_of(_of_file(path), self._shown())
 
     def _files(self) -> Iterator[Path]:
         homes = [self._home]  # a gateway can serve the profiles of its home
@@ -158,8 +152,8 @@ def _of_file(path: Path) -> list[Secret]:
     return [*found.values()]
 
 
-def _own_environment() -> list[Secret]:
-    return known_of(_of_variables(os.environ))
+def _own_environment() -> list[list[Secret]]:
+    return [known_of(_of_variables(os.environ))]
 
 
 def _of_variables(variables: Mapping[str, str]) -> Iterator[Secret]:

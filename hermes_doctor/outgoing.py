@@ -22,13 +22,13 @@ from hermes_doctor.model import Finding
 from hermes_doctor.secret_forms import Secret, SecretForms
 
 T = TypeVar("T")
-Source = Callable[[], Iterable[Secret] | None]
-"""Returns the secrets that it knows; None if they are the same as before."""
+Source = Callable[[], Iterable[Iterable[Secret]]]
+"""Returns the secrets that may be new, in portions; each is hidden before the next one is read."""
 
 PAUSE = 1.0
 """Seconds after which the sources are asked again, because a watch runs for weeks."""
 _LONGEST_WAIT = 2.0
-"""Seconds that a thread waits until they are read: a disk may hang."""
+"""Seconds that a text waits for the sources: a disk may hang."""
 _COMMAND = pattern(r"^(\s*):(?=:[A-Za-z][\w-]*[^\n]*::)")
 """The start of a command for GitHub Actions, which reads them from any output of a job."""
 _STYLE = pattern(r"(\n|\t|\x1b\[[\d;]*m)")
@@ -44,6 +44,8 @@ class KnownSecrets:
         self._lock = threading.Lock()
         self._reader: threading.Thread | None = None
         self._asked = 0.0
+        self._error: BaseException | None = None
+        self._stuck = False
 
     def add_source(self, key: object, source: Source) -> None:
         """Ask this source, at the latest when the next text leaves; one for each key."""
@@ -79,31 +81,37 @@ class KnownSecrets:
         return self._forms.mask(text)
 
     def _ask(self) -> None:
-        if self._is_reading():
-            return
+        """Let a thread ask the sources, and wait for it, but not for a disk that hangs."""
+        if self._stuck or self._reader is threading.current_thread():
+            return  # a source that itself makes a text does not wait for itself
         if not self._lock.acquire(timeout=_LONGEST_WAIT):
+            self._stuck = True  # in a copy of the process, nobody will release it
             return
         try:
-            if self._is_reading() or time.monotonic() - self._asked < PAUSE:
+            is_late = self._reader is not None and self._reader.is_alive()
+            if is_late or time.monotonic() - self._asked < PAUSE:
                 return
             self._reader = threading.Thread(target=self._read, name="secrets", daemon=True)
+            self._error = None
             try:
                 self._reader.start()
             except RuntimeError:  # no memory for its stack
                 self._read()
             else:
                 self._reader.join(_LONGEST_WAIT)
-            self._asked = time.monotonic()
+            if self._error is not None:
+                raise self._error
         finally:
             self._lock.release()
 
-    def _is_reading(self) -> bool:
-        """Whether they are being read: a disk may hang, and a source may itself make a text."""
-        return self._reader is not None and self._reader.is_alive()
-
     def _read(self) -> None:
-        for source in [*self._sources.values()]:
-            self.add(source() or ())
+        try:
+            for source in [*self._sources.values()]:
+                for secrets in source():
+                    self.add(secrets)
+            self._asked = time.monotonic()
+        except BaseException as error:  # noqa: BLE001 (raised in the thread that waits)
+            self._error = error
 
 
 known = KnownSecrets()

@@ -192,8 +192,8 @@ def test_a_source_is_asked_again(
 ) -> None:
     """A secret that is new is hidden, and the former one still is."""
     monkeypatch.setattr(outgoing, "PAUSE", 0.0)
-    answers = [[Secret("former-Kx9pLm2Tw")], None, [Secret("present-Kx9pLm2Tw")]]
-    known.add_source("x", lambda: answers.pop(0) if answers else None)
+    answers = [[[Secret("former-Kx9pLm2Tw")]], [], [[Secret("present-Kx9pLm2Tw")]]]
+    known.add_source("x", lambda: answers.pop(0) if answers else [])
     for _ in range(3):
         known.mask("something")
     assert known.mask("former-Kx9pLm2Tw present-Kx9pLm2Tw") == (
@@ -202,24 +202,40 @@ def test_a_source_is_asked_again(
 
 
 def test_a_source_that_hangs(known: outgoing.KnownSecrets, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Others print what they have, with the secrets that are known so far."""
-    monkeypatch.setattr(outgoing, "_LONGEST_WAIT", 0.05)
-    asked, go_on = threading.Event(), threading.Event()
+    """Texts leave all the same; what it has told so far is hidden, the rest when it is known."""
+    monkeypatch.setattr(outgoing, "PAUSE", 0.0)
+    monkeypatch.setattr(outgoing, "_LONGEST_WAIT", 0.2)
+    told, go_on = threading.Event(), threading.Event()
 
-    def hang() -> None:
-        asked.set()
-        go_on.wait(30)
+    def hang() -> Iterator[list[Secret]]:
+        yield [Secret("before-Kx9pLm2Tw")]
+        told.set()
+        go_on.wait(60)
+        yield [Secret("behind-Kx9pLm2Tw")]
 
     known.add_source("x", hang)
-    thread = threading.Thread(target=lambda: known.mask("something"), daemon=True)
-    thread.start()
-    assert asked.wait(30)
     assert known.mask(f"a {SECRET}") == "a (20-character password)"
+    assert told.wait(60)
+    shown = known.mask("before-Kx9pLm2Tw behind-Kx9pLm2Tw")
+    assert shown == "(16-character value) behind-Kx9pLm2Tw"
     go_on.set()
-    thread.join(30)
+    assert known._reader is not None
+    known._reader.join(60)
+    assert known.mask("behind-Kx9pLm2Tw") == "(16-character value)"
+
+
+def test_an_error_of_a_source(known: outgoing.KnownSecrets) -> None:
+    """It reaches whoever wanted to print, because a secret could be missing."""
+
+    def fail() -> list[list[Secret]]:
+        raise KeyError("x")
+
+    known.add_source("x", fail)
+    with pytest.raises(KeyError):
+        known.mask("something")
 
 
 def test_a_source_that_makes_a_text(known: outgoing.KnownSecrets) -> None:
     """It does not wait for itself."""
-    known.add_source("x", lambda: [Secret(known.mask("other-Kx9pLm2Tw"))])
+    known.add_source("x", lambda: [[Secret(known.mask("other-Kx9pLm2Tw"))]])
     assert known.mask("other-Kx9pLm2Tw") == "(15-character value)"

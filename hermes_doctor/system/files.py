@@ -300,7 +300,7 @@ _user_home: Path | None = None
 
 
 def keep_user_home() -> None:
-    """Go on with the present folder of the user, who becomes another one; see separate_process."""
+    """Let `user_home` return this user's folder also after the process became another user."""
     global _user_home
     _user_home = user_home()
 

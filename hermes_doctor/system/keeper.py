@@ -3,11 +3,12 @@
 The command starts only when all of this is in force:
 - no network: a network namespace, else a system call filter. Without either it is not started.
 - no writes outside of its own folder: read-only mounts with that folder in memory, else Landlock.
+  Only this is left out where the kernel has neither.
 - no processes left behind: a process namespace, else its descendants are found and killed.
 - no privileges: those of the owner it becomes; none of root's capabilities.
 - a limit of memory and of processes for all of them together.
 
-On systems other than Linux none of these exist, and only the last two points are partly kept.
+On systems other than Linux, only the last two points are partly kept.
 """
 
 from __future__ import annotations

@@ -160,10 +160,10 @@ def _serve(
         if message[:1] == b"R":
             return message[1:]
         if message[:1] == b"E":
-            name, why = json.loads(message[1:])
-            raise _EXPECTED.get(name, CouldNotLook)(why)
+            name, why = _pair(message[1:])
+            raise _EXPECTED.get(name, CouldNotLook)(str(why))
         refuse_late()
-        name, given = json.loads(message)
+        name, given = _pair(message)
         answer: dict[str, Any] = {"error": "", "why": "", "result": None}
         try:
             if name not in actions:
@@ -174,6 +174,21 @@ def _serve(
         except Exception as error:  # noqa: BLE001 (a wrong request must not end the parent)
             answer |= {"error": "CouldNotLook", "why": f"root could not do it ({error})"}
         _send(line, json.dumps(answer).encode())
+
+
+def _pair(message: bytes) -> tuple[str, Any]:
+    """Return the two parts of a message; CouldNotLook if it has others."""
+    try:
+        name, rest = json.loads(message)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise _not_valid(error) from None
+    return str(name), rest
+
+
+def _not_valid(error: Exception) -> CouldNotLook:
+    return CouldNotLook(
+        text("the result of the separate process is not valid ({error})", error=error)
+    )
 
 
 def _live(
@@ -192,7 +207,7 @@ def _live(
         result = transfer.dump(work(), modules)
         _flush()
         _send(line, b"R" + result)
-    except BaseException as error:  # noqa: BLE001
+    except BaseException as error:  # noqa: BLE001 (the parent says why)
         expected = type(error).__name__ in _EXPECTED
         why = str(error) if expected else _describe(error)
         name = type(error).__name__ if expected else "CouldNotLook"

@@ -61,7 +61,6 @@ def test_mute_and_unmute(doctor: Doctor, sick: Path, tmp_path: Path) -> None:
 
 def test_a_new_mute_is_shown_at_the_top(doctor: Doctor, tmp_path: Path) -> None:
     """A program that runs as the operator can mute what it likes, and claim that it is long ago."""
-    title = "  .env starts with a byte order mark"
     doctor("mute", "ENV-BOM", "--sticky")
     path = tmp_path / "config" / "hermes-doctor" / "mutes.json"
     stored = json.loads(path.read_text())
@@ -73,7 +72,7 @@ def test_a_new_mute_is_shown_at_the_top(doctor: Doctor, tmp_path: Path) -> None:
 
     [line] = [one for one in seen if one.startswith("! muted since ")]
     assert seen.index(line) == 3, seen
-    assert title.split(maxsplit=1)[0] in line and "ENV-BOM" in line and " ago): " in line
+    assert " ago): .env starts with" in line and "ENV-BOM" in line
 
 
 @pytest.mark.parametrize("rule", ["root", "all"])

@@ -182,10 +182,10 @@ def test_the_end_of_the_time(home: Path) -> None:
         yield found()
         time.sleep(30)
 
-    probes = Probes(Home(home), seconds=0.3)
+    probes = Probes(Home(home), seconds=2.0)
     results, findings = examine(probes, [ask(hangs, f"c{n}", limit=20) for n in range(20)])
 
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 20
     assert {one.status for one in results} == {Status.UNKNOWN}
     assert {one.reason for one in results} <= {running_checks.CUT_OFF, running_checks.NOT_STARTED}
     assert findings != []

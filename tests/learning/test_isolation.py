@@ -64,7 +64,7 @@ def test_what_hangs_ends_on_a_busy_machine_too(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(DoesNotStart, match="did not answer within 1 s"):
         ask_all(Path(PYTHON or "python3"), {"one": Lesson("while True: pass")}, seconds=1)
 
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 15
 
 
 def test_a_script_that_fails() -> None:

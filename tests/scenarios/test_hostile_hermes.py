@@ -167,7 +167,7 @@ def test_nothing_stays_behind(place: Path, barrier: str) -> None:
 @pytest.mark.parametrize("source", [SLEEPS, DEAF])
 def test_the_time_is_that_of_the_clock(place: Path, barrier: str, source: str) -> None:
     """Whatever it does with signals."""
-    assert ends(lambda: ask(place, source, seconds=2), within=10) == (
+    assert ends(lambda: ask(place, source, seconds=2), within=25) == (
         "it did not answer within 2 s"
     )
 
@@ -253,7 +253,7 @@ def test_the_command_keeps_its_limit(home: Path, source: str) -> None:
     done = support.doctor("learn", "--timeout", "3", "--home", home)
 
     assert done.code == 1, done
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 40
     assert hostile_hermes.processes_with(f"{home}/hermes-agent") == []
 
 
@@ -384,6 +384,6 @@ def test_answers_that_take_long_to_understand(home: Path, monkeypatch: pytest.Mo
     began = time.monotonic()
 
     with pytest.raises(DoesNotStart, match="within 1 s"):
-        learn._in_time(lambda: "x" * len([*iter(int, 1)]), began + 1, 1)
+        learn._in_time(lambda: str(sum(iter(int, 1))), began + 1, 1)
 
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30

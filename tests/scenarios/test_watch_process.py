@@ -344,7 +344,7 @@ def test_rounds_leave_nothing_behind(home: Path) -> None:
         for _ in range(20):
             child.process.send_signal(signal.SIGHUP)
             await_a_round(home)
-        assert left() == before
+        until(lambda: left() == before)
         assert child.end() == 0
 
 

@@ -117,6 +117,7 @@ def test_it_ends_with_us(tmp_path: Path, kind: str, how: int) -> None:
             time.sleep(0.05)
         ours.send_signal(how)
         ours.wait(30)
+    until = time.monotonic() + 30
     while hostile_hermes.processes_with(word):
         assert time.monotonic() < until
         time.sleep(0.05)

@@ -100,6 +100,25 @@ def test_root_makes_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
         run_as(USER, lambda: 1, {})
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        *(b"", b"{", b"5", b"[]", b'["a", 2, 3]', b"[" * 100_000, b"E", b"E5", b"E[]"),
+        *(b"R", b"Rx", b"R((((((((", b"R\x80\x04X\xff", b"RI12x\n."),
+    ],
+    ids=lambda message: repr(message[:12]),
+)
+def test_bytes_that_mean_nothing(message: bytes) -> None:
+    """Whatever its user made of the other process, root's command ends with a reason."""
+
+    def work() -> None:
+        line = root_parent._ask.__self__.line  # type: ignore[union-attr]
+        separate_process._send(line, message)
+
+    with pytest.raises(CouldNotLook, match="not valid"):
+        run_as(USER, work, {})
+
+
 def test_root_does_only_what_is_listed() -> None:
     """An action that is not on the list is refused; its own errors reach the other process."""
 
