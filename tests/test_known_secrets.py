@@ -112,7 +112,7 @@ def test_a_key_in_the_wrong_place(tmp_path: Path, name: str, text: str) -> None:
         ("config.yaml", "credential_pool_strategies:\n  openrouter: round_robin\n"),
         ("config.yaml", "image: sha256:0123456789abcdef0123456789abcdef0123456789abcdef\n"),
         ("auth.json", '{"auth_mode": "device_code2", "last_auth_error": "invalid_grant: expired"}'),
-        ("auth.json", '{"token_endpoint": "https://auth.example.org/token", "token_type": "Xyz12"}'),
+        ("auth.json", '{"token_endpoint": "https://a.example.org", "token_type": "Xyz12"}'),
         (".env", "LANGUAGE_CODE=zh-Hans-CN\nTOKENIZER=cl100k_base\nAUTH_TYPE=oauth2\n"),
         ("auth.json", '{"secret_fingerprint": "x", "updated_at": "2026-11-15T03:00:00+00:00"}'),
     ],
