@@ -7,6 +7,7 @@ the memory of the bot. It applies to the data of a process and not to mapped fil
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Iterator
 
@@ -17,11 +18,16 @@ COMMAND = 360 * MEGABYTE
 """For a whole command: with the program itself less than 400 MB."""
 CHECKS = 300 * MEGABYTE
 """For the checks. The rest is for the report, because glibc keeps what a thread has freed."""
+_PROGRAM = 60 * MEGABYTE
+"""What the program itself needs, at most; a process that has more when it begins may keep that."""
 _guard = threading.Lock()
 _limits: list[int] = []
 """Those that apply now; the lowest one counts."""
 _before: int | None = None
 """The limit without ours."""
+_kept = 0
+"""The bytes that this process had before, beside the program itself: in tests, or in a program of
+others that calls this one."""
 
 
 @contextlib.contextmanager
@@ -45,14 +51,24 @@ def reason(what: str, most: int = CHECKS) -> Message:
 
 def _apply() -> None:
     """Set the soft limit; one that the operator has set is never raised."""
-    global _before
+    global _before, _kept
     import resource
 
     now, hard = resource.getrlimit(resource.RLIMIT_DATA)
     if _before is None:
-        _before = now
-    known = [limit for limit in (_before, *_limits) if limit != resource.RLIM_INFINITY]
+        _before, _kept = now, max(0, _data() - _PROGRAM)
+    ours = [limit + _kept for limit in _limits]
+    known = [limit for limit in (_before, *ours) if limit != resource.RLIM_INFINITY]
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_DATA, (min(known, default=resource.RLIM_INFINITY), hard))
     if not _limits:
         _before = None
+
+
+def _data() -> int:
+    """Return how much of its memory counts, in bytes; 0 where the kernel does not say."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[5]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0

@@ -131,6 +131,7 @@ def _sorted(log: str) -> tuple[list[str], list[str]]:
 
 
 @pytest.mark.needs("strace")
+@pytest.mark.needs("strace")
 @pytest.mark.sampled
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_root_opens_nothing_in_a_home(
@@ -144,11 +145,10 @@ def test_root_opens_nothing_in_a_home(
     assert [path for path in by_others if path.startswith(tops)], "nothing was looked at"
 
 
+@pytest.mark.needs("strace")
 @pytest.mark.sampled
 def test_root_opens_nothing_while_it_finds_homes(trapped: Path, tmp_path: Path) -> None:
     """Neither the folder of profiles nor the files that may name a process without a lock."""
-    if not shutil.which("strace"):
-        pytest.skip("strace is not installed")
     profile = trapped / "profiles" / "coder"
     (trapped / "profiles").unlink(missing_ok=True)
     support.put(profile / "config.yaml", support.CONFIG)

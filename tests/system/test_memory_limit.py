@@ -16,9 +16,23 @@ from tests.helpers import support
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the process of these tests had no more memory than a command."""
+    monkeypatch.setattr(memory_limit, "_data", lambda: 0)
+
+
 def soft() -> int:
     """The limit that applies now."""
     return resource.getrlimit(resource.RLIMIT_DATA)[0]
+
+
+def test_what_the_process_had_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process of others that calls this tool keeps its own memory."""
+    monkeypatch.setattr(memory_limit, "_data", lambda: 460 * MEGABYTE)
+
+    with memory_limit.limited():
+        assert soft() == memory_limit.COMMAND + 400 * MEGABYTE
 
 
 def test_the_lowest_limit_counts() -> None:
