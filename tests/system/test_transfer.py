@@ -46,7 +46,7 @@ def test_equal(value: object) -> None:
 
 
 def test_a_real_report(home: Path) -> None:
-    """All that renderers and the watch read is the same; what a fix needs to know stays."""
+    """All that renderers and the watch read is the same."""
     from hermes_doctor.cli import shared_options
     from hermes_doctor.examination import runner
     from hermes_doctor.render import document, prometheus
@@ -59,8 +59,6 @@ def test_a_real_report(home: Path) -> None:
     probes.close()
     back = passed(made)
     assert isinstance(back, Report) and len(back.findings) >= 2
-    assert any(one.data for one in made.findings)
-    assert not any(one.data for one in back.findings)
     assert document.of_report(back) == document.of_report(made)
     assert prometheus.of_reports([back]) == prometheus.of_reports([made])
     assert back._replace(findings=()) == made._replace(
