@@ -139,15 +139,13 @@ def _next(
     beside: Mapping[str, int],
     copies: Sequence[DatabaseCopy],
 ) -> str:
-    from hermes_doctor.api import COPY_ELSEWHERE
-
     if users:
         return "Do not stop or start anything on this home before the repair."
     if beside:
         return "Do not start Hermes before the repair."
     if copies or probes.damaged_copies(path):
         return ""
-    return COPY_ELSEWHERE
+    return probes.advice_without_copy(path)
 
 
 def _fix(

@@ -96,7 +96,7 @@ _FAULTS = {
 def _fault(
     probes: Probes, name: str, fault: FirstPageFault, copies: list[DatabaseCopy], log: int
 ) -> Finding:
-    from hermes_doctor.api import COPY_ELSEWHERE, copy_evidence
+    from hermes_doctor.api import copy_evidence
 
     kind, path = fault.kind, probes.home / name
     repair = _REPAIRS.get(kind)
@@ -140,7 +140,7 @@ def _fault(
             if log and not held
             else ""
             if held or copies or repair == "set-aside-cache"
-            else COPY_ELSEWHERE
+            else probes.advice_without_copy(path)
             if repair == "start-empty"
             else "Do not delete the file; the repair needs it."
         ),
@@ -168,7 +168,7 @@ def _lost_repair(probes: Probes, path: Path, copies: list[DatabaseCopy]) -> str:
 
 def _empty(probes: Probes, path: Path, log: int, *, zero: bool) -> Iterator[Finding]:
     """Report an empty database if traces show that it had content before."""
-    from hermes_doctor.api import COPY_ELSEWHERE, LOG_HEAD, copy_evidence
+    from hermes_doctor.api import LOG_HEAD, copy_evidence
 
     name = probes.home.name_of(path)
     copies = probes.all_copies(path)
@@ -209,7 +209,7 @@ def _empty(probes: Probes, path: Path, log: int, *, zero: bool) -> Iterator[Find
             if held
             else "Do not start Hermes before the repair."
             if log > LOG_HEAD
-            else COPY_ELSEWHERE
+            else probes.advice_without_copy(path)
             if repair == "start-empty"
             else ""
         ),

@@ -14,6 +14,7 @@ from hermes_doctor.api import (
     Way,
     check,
     configured,
+    each_once,
     likely_variable,
     listed,
     said,
@@ -37,7 +38,11 @@ _OTHERS = {"OPENROUTER_API_KEY": "openrouter.ai", "OPENAI_API_KEY": "openai.com"
 )
 def key_shape(probes: Probes) -> Iterator[Finding]:
     """Is each key sent complete and to its own provider?"""
-    found = configured(probes)
+    yield from each_once(_each(configured(probes)))
+
+
+def _each(found: Resolved) -> Iterator[Finding]:
+    """Report the mistakes of each route."""
     for way in ways(found):
         key = way.route.key
         if key and key.state == "usable" and key.faults:

@@ -16,6 +16,7 @@ from hermes_doctor.api import (
     Way,
     check,
     configured,
+    each_once,
     is_unset,
     likely_variable,
     own_providers,
@@ -46,7 +47,11 @@ _VARIABLE = pattern(r"[A-Za-z_][A-Za-z0-9_]*")
 )
 def provider_key(probes: Probes) -> Iterator[Finding]:
     """Is the API key of the provider set?"""
-    found = configured(probes)
+    yield from each_once(_each(probes, configured(probes)))
+
+
+def _each(probes: Probes, found: Resolved) -> Iterator[Finding]:
+    """Report the mistakes of each route."""
     for way in ways(found):
         key, trouble = way.route.key, way.route.trouble
         if trouble and trouble.kind == "none":

@@ -137,6 +137,7 @@ if TYPE_CHECKING:
     from hermes_doctor.probes.provider_routes import (
         RELAY_KEY,
         ConfiguredRoute as Way,
+        each_once,
         ignored_relay,
         resolved_or_skip as configured,
         credential_pool,
@@ -247,7 +248,6 @@ if TYPE_CHECKING:
     from hermes_doctor.sqlite.changed_parts import ChangedPart as Changed
     from hermes_doctor.backup.copy_content import (
         DAMAGED as DAMAGED_COPY,
-        ELSEWHERE as COPY_ELSEWHERE,
         LOOKED as NO_COPY,
         evidence as copy_evidence,
     )

@@ -45,6 +45,16 @@ _URL = pattern(r"[a-z][a-z0-9+.-]*://(?:[^\s/@:]*:([^\s@]+)@)?([^\s]*)")
 _ORDINARY = pattern(r"(?:[a-z]+|[A-Z][a-z]*|[A-Z]+)(?:[-_./ ][A-Za-z]{1,20}){0,5}")
 """A value that looks like a word or a name, such as `ollama` or `lm-studio`."""
 _COMMENT = pattern(r"\s+#.*$")
+_DESCRIBES = pattern(
+    r"(?i)([_.-](type|mode|method|error|message|reason|source|status|endpoint|store|helper|domain)"
+    r"|language_code|country_code|tokenizer|hotkeys?|keybindings?)$|(^|[_.-])bypass[_.-]"
+)
+"""Names of settings that say something about a secret, such as `auth_mode`, or only sound like it.
+
+Their values are still hidden in a line of a settings file, but not everywhere."""
+_LIST = pattern(r"(?i)(keys|tokens|secrets|passwords|credentials|cookies)$")
+"""The name of several secrets, each with any name."""
+_MIXED = pattern(r"(?=.*\d)(?=.*[A-Za-z])")
 
 
 class HomeSecrets:
@@ -181,22 +191,28 @@ def _of_env(text: str) -> Iterator[Secret]:
 
 
 def _of_yaml(text: str) -> Iterator[Secret]:
-    """Every pair of a name and a value; lines below a name without a value belong to it."""
-    name, depth = "", -1
+    """Every pair of a name and a value; lines below a name without a value belong to it.
+
+    If these lines are settings with names of their own, such as `enabled: true` below `webhook:`,
+    their names decide, unless the name above is one for a list of secrets.
+    """
+    name, depth, plain = "", -1, False
     for line in text.replace("\r", "\n").split("\n"):
         bare = line.lstrip(" \t-")
         indent = len(line) - len(bare)
         pairs = [*_PAIR.finditer(line)]
-        if name and bare and indent > depth:
-            yield from _of_block(name, bare)
-        elif bare:
+        inside = bool(name) and indent > depth
+        if bare and not inside:
             name = ""
+        if inside and bare and (plain or not (pairs and pairs[0].start() == indent)):
+            yield from _of_block(name, bare)
         for pair in pairs:
             value = (pair[2] or "").strip()
             if not name and is_secret_name(pair[1]) and (not value or value[0] in "|>"):
-                name, depth = pair[1], indent
+                name, depth, plain = pair[1], indent, bool(value)
+            listed = inside and not plain and _LIST.search(name) and _MIXED.search(value)
             for one in _unquoted(value):
-                yield from _of_setting(pair[1], one)
+                yield from _of_setting(name if listed else pair[1], one)
 
 
 def _of_json(text: str) -> Iterator[Secret]:
@@ -245,7 +261,7 @@ def _of_setting(name: str, value: str) -> Iterator[Secret]:
     if "://" in value:
         yield from _of_address(name, value)
         return
-    if is_secret_name(name):
+    if is_secret_name(name) and not _DESCRIBES.search(name):
         yield Secret(value, name)
         if " " in value and (scheme := _AUTH.fullmatch(value)):
             yield Secret(scheme[1].strip(), name)
@@ -254,7 +270,7 @@ def _of_setting(name: str, value: str) -> Iterator[Secret]:
 
 
 def _of_address(name: str, value: str) -> Iterator[Secret]:
-    if is_secret_name(name):
+    if is_secret_name(name) and not _DESCRIBES.search(name):
         yield Secret(value, name)
     found = _URL.search(value)
     if found is None:

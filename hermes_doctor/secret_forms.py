@@ -248,7 +248,6 @@ def _spellings(value: str) -> Iterator[str]:
 
 
 def _escaped(value: str) -> Iterator[str]:
-    import html
     import json
     from urllib.parse import quote, quote_plus
 
@@ -263,7 +262,8 @@ def _escaped(value: str) -> Iterator[str]:
     for safe in ("", "/", "/:@", "-._~!$&'()*+,;=:@/"):
         yield quote(bytes_, safe=safe)
     yield quote_plus(bytes_)
-    escaped = html.escape(value, quote=False)
+    # As html.escape does, which would load a table of all entities.
+    escaped = value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     yield escaped
     for double in ("&quot;", "&#34;", '"'):
         for single in ("&#x27;", "&#39;", "&apos;", "'"):

@@ -139,6 +139,15 @@ def _folders_of_people(home: Home, path: Path) -> Iterator[tuple[Path, bool]]:
         yield from ((one, True) for one in around if one != home.path)
 
 
+def unsearched_folders(home: Home, path: Path) -> list[Path]:
+    """The folders in which a person may have left a copy, and that we may not read."""
+    return [
+        folder
+        for folder, _ in _folders_of_people(home, path)
+        if folder.is_dir() and not os.access(folder, os.R_OK | os.X_OK)
+    ]
+
+
 def damaged_copies(path: Path) -> list[DatabaseCopy]:
     """The whole copies that Hermes kept each time it found this database damaged."""
     found = []

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hermes_doctor.model import Report, Severity
 
 LIMIT = 11.0
-"""Seconds of the clock for the checks of one home; see `time_guard`."""
+"""Seconds for the checks of one home; see `time_guard.SECONDS`."""
 FAIL_ON = "error"
 TEXT = "text"
 STDOUT = Path("-")
@@ -39,13 +39,13 @@ def run(
     force: bool = False,
 ) -> int:
     """Examine each requested home, print the reports, and return the exit code."""
-    from hermes_doctor.cli import separate_look, shared_options, time_guard
+    from hermes_doctor.cli import homes_to_check, separate_look, shared_options, time_guard
     from hermes_doctor.probes.probes import Probes
 
     chosen = parse_format(format, json=json)
     if fail_on is not None:
         parse_fail_on(fail_on)
-    homes = _homes(home, all_homes)
+    homes = homes_to_check.find(home, every=all_homes)
     write = _writer(output, homes, force=force)
     found = shared_options.load_plugins(plugins)
     checks, codes = shared_options.select(found, only or [], skip or [])
@@ -68,7 +68,7 @@ def run(
                 deep=deep,
                 network=network,
                 alone=len(homes) == 1,
-                seconds=math.inf if deep else LIMIT + (time_guard.NETWORK if network else 0),
+                seconds=math.inf if deep else _seconds(network),
             )
             with _progress(chosen == TEXT, len(checks), probes.progress) as step:
                 return runner.report(
@@ -132,16 +132,10 @@ def _with_times(home: Home, report: Report) -> Report:
 def _record(homes: Sequence[Home], reports: Sequence[Report], codes: frozenset[str]) -> None:
     """Add the reports to the history; a failure is one line and does not change the exit code."""
     from hermes_doctor.cli import separate_look
-    from hermes_doctor.history import receipts
     from hermes_doctor.history.recorder import record_once
 
-    def read_runs(home: Home, known: Sequence[receipts.EndedRun]) -> list[receipts.EndedRun]:
-        return separate_look.look(
-            home.path, lambda: receipts.ended_runs(home, known), (receipts.__name__,)
-        )
-
     for home, report in zip(homes, reports, strict=True):
-        for note in record_once(home, report, codes, read_runs):
+        for note in record_once(home, report, codes, separate_look.ended_runs):
             print(f"hermes-doctor: {note}", file=sys.stderr)  # noqa: T201
 
 
@@ -170,24 +164,6 @@ def _show(made: str) -> None:
     from hermes_doctor.cli import output_file
 
     output_file.show(made)
-
-
-def _homes(home: Path | None, every: bool) -> list[Home]:
-    from hermes_doctor import home as homes
-    from hermes_doctor.model import Trouble
-
-    if not every:
-        return [homes.find(home)]
-    from hermes_doctor.processes import gateway_processes
-
-    used = gateway_processes.homes_in_use()
-    try:
-        first = homes.find(home)
-    except Trouble:
-        if not used or home:
-            raise
-        first = None
-    return homes.all_homes(first, used)
 
 
 def _print(reports: Sequence[Report], *, verbose: bool) -> None:
@@ -257,6 +233,14 @@ def fails(report: Report, threshold: frozenset[str]) -> bool:
     return any(reaches(one, threshold) for one in report.findings) or any(
         check.status.value in threshold for check in report.checks
     )
+
+
+def _seconds(network: bool) -> float:
+    """How many seconds the checks of one home may take."""
+    from hermes_doctor.cli import time_guard
+    from hermes_doctor.system import time_limits
+
+    return (LIMIT + (time_guard.NETWORK if network else 0)) * time_limits.patience()
 
 
 @contextlib.contextmanager

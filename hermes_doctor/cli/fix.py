@@ -181,6 +181,7 @@ def _apply(
     """Plan, run and examine again, in rounds."""
     from hermes_doctor.cli import exits
     from hermes_doctor.cli.progress_bars import waiting
+    from hermes_doctor.examination import after_repair
     from hermes_doctor.model import Status
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.render import repair
@@ -193,7 +194,7 @@ def _apply(
     runs: list[Journal] = []
     with waiting("checking and planning", quiet=json):
         report, planned = session.look()
-    shown = planned
+    before, shown = report, planned
     outcomes: dict[tuple[str, str], str] = {}
     for _ in range(ROUNDS):
         chosen = [
@@ -220,12 +221,13 @@ def _apply(
     with waiting("looking for related problems", quiet=json):
         reasons = {**failure_reasons(runs), **consent.reasons()}
         named = NamedCodes(session, report, planned, runs, reasons, apply=True).answers()
+    report = after_repair.judged(report, runs)
     question.note_result(runs, declined=bool(consent.undone))
     if json:
         question.document = report_document(report, shown, runs, said, session, named)
     else:
         report_rest(session, report, planned, shown, runs, consent, named)
-        show(repair.result_lines(report, runs, session.options, consent.answered_no()))
+        show(repair.result_lines(report, runs, session.options, consent.answered_no(), before))
     open_ = {one.finding.key for one in planned}
     failed = any(  # a problem that waited for another repair may be gone with it
         outcome != "verified" and (outcome != "left" or key in open_)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import listed, sentences, text
 from hermes_doctor.model import Severity, Status
-from hermes_doctor.render.repair import NO_FIX
+from hermes_doctor.render.repair import NO_FIX, suggestion
 
 if TYPE_CHECKING:
     from hermes_doctor.cli.fix_session import Session
@@ -114,7 +114,7 @@ class NamedCodes:
     def _command(self, one: PlannedItem) -> str:
         if one.ready:
             return self.session.apply_command(one)
-        return self.explain(one.finding.code)
+        return suggestion(one.finding, self.session.options) or self.explain(one.finding.code)
 
     def explain(self, code: str) -> str:
         """The command that shows the page of a code."""

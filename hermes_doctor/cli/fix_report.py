@@ -88,7 +88,8 @@ def report_rest(
         elif why is not None or (
             not one.steps and (one.named or finding.severity is not Severity.INFO)
         ):
-            more = f"hermes-doctor explain {finding.code}{session.page_options}"
+            explain = f"hermes-doctor explain {finding.code}{session.page_options}"
+            more = repair.suggestion(finding, session.options) or explain
             show(repair.open_item_lines(one, why or finding.next or repair.NO_FIX, more))
     show(named_lines(named))
     changed = any(_changes_settings(run) and _held(run) for run in runs)

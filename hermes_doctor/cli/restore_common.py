@@ -159,8 +159,7 @@ def restore_items(
         show([row(("! ", "warning"), (one, "warning"), hang=2) for one in losses])
     if not yes:
         if not json:
-            steps = [step for item in items for step in item.record.steps]
-            show([row(("→ ", "faint"), step, hang=2) for step in steps])
+            show(repair.step_lines([step for item in items for step in item.steps]))
         if json or not sys.stdin.isatty():
             raise Trouble(
                 "A restore replaces files and asks first. Nothing was changed. To "

@@ -6,6 +6,7 @@ Python themselves.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -13,23 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
+    from hermes_doctor.history.receipts import EndedRun
+    from hermes_doctor.home import Home
     from hermes_doctor.model import Report
     from hermes_doctor.plugins.load import Plugins
+    from hermes_doctor.system.privileges import Privileges
 
 T = TypeVar("T")
 STANDARD = (
     *("_sqlite3", "array", "ast", "base64", "binascii", "bisect", "codecs", "concurrent.futures"),
     *("concurrent.futures.thread", "copy", "ctypes", "dataclasses", "difflib", "dotenv", "fcntl"),
-    *(
-        "fnmatch",
-        "getpass",
-        "hashlib",
-        "heapq",
-        "html",
-        "http.client",
-        "importlib.metadata",
-        "inspect",
-    ),
+    *("fnmatch", "getpass", "hashlib", "heapq", "http.client", "importlib.metadata", "inspect"),
     *("ipaddress", "json", "linecache", "logging", "lzma", "bz2", "marshal", "mmap", "platform"),
     *("plistlib", "psutil", "pty", "pwd", "queue", "rich.console", "rich.progress", "rich.text"),
     *("secrets", "select", "shlex", "shutil", "socket", "sqlite3", "ssl", "string", "struct"),
@@ -50,13 +45,18 @@ def look(
     work: Callable[[], T],
     modules: tuple[str, ...] = (),
     plugins: Plugins | None = None,
+    *,
+    limit: float = math.inf,
+    otherwise: Callable[[], T] | None = None,
 ) -> T:
     """Return what `work` returns; as root in another user's home, it runs in a separate process.
 
-    The result then consists of plain values, of those of `hermes_doctor.model` and the `modules`.
+    The result then consists of plain values, of those of `hermes_doctor.model` and the `modules`,
+    and comes within `limit` seconds. In any other home, return what `otherwise` does, if given.
     """
+    otherwise = otherwise or work
     if os.geteuid() != 0 or sys.platform != "linux":
-        return work()
+        return otherwise()
     from hermes_doctor.model import Trouble
     from hermes_doctor.system import privileges
 
@@ -65,17 +65,14 @@ def look(
     except (OSError, Trouble):  # a root that may not become others; or others may replace the home
         user = None
     if user is None or not user.can_reach:
-        return work()
+        return otherwise()
     from hermes_doctor import outgoing
     from hermes_doctor.known_secrets import watch_home
     from hermes_doctor.probes import root_actions
     from hermes_doctor.secret_forms import Secret
     from hermes_doctor.system import separate_process
 
-    if not privileges.may_read(user, list(_own_files())):
-        load_everything(modules)
-        if plugins is not None:
-            _ = (plugins.rules, plugins.causes, plugins.effects, plugins.fixes)
+    _prepare(user, modules, plugins)
     # The other process reads the home's secrets, too: only it opens files there.
     outgoing.known.remove_source(home)
 
@@ -85,30 +82,39 @@ def look(
         return result, [(one.value, one.name) for one in outgoing.known.all()]
 
     result, secrets = separate_process.run_as(
-        user, work_and_tell_secrets, root_actions.actions(home), modules
+        user, work_and_tell_secrets, root_actions.actions(home, user.uid), modules, limit
     )
     outgoing.known.add(Secret(*one) for one in secrets)
     return result
 
 
+_prepared: set[tuple[int, tuple[str, ...]]] = set()
+"""By user and modules: for whom everything can be read or is loaded."""
+
+
+def _prepare(user: Privileges, modules: tuple[str, ...], plugins: Plugins | None) -> None:
+    """Load what the work needs, if the user may not read it; once in the life of a watch."""
+    from hermes_doctor.system import privileges
+
+    if (user.uid, modules) in _prepared:
+        return
+    if not privileges.may_read(user, list(_own_files())):
+        load_everything(modules)
+        if plugins is not None:
+            _ = (plugins.rules, plugins.causes, plugins.effects, plugins.fixes)
+    _prepared.add((user.uid, modules))
+
+
 def look_at(home: Path, examine: Callable[[], Report], plugins: Plugins) -> Report:
-    """Return the report of an examination of a home, without the data that only a fix needs."""
-    if os.geteuid() != 0:
-        return examine()
-    from hermes_doctor.lazy import EMPTY
+    """Return the report of an examination of a home; see `look`."""
+    return look(home, examine, plugins=plugins)
 
-    def plain() -> Report:
-        report = examine()
-        findings, down = (
-            tuple(one._replace(data=EMPTY) for one in some)
-            for some in (report.findings, report.turned_down)
-        )
-        verdict = report.verdict
-        if verdict is not None and verdict.primary is not None:
-            verdict = verdict._replace(primary=verdict.primary._replace(data=EMPTY))
-        return report._replace(findings=findings, turned_down=down, verdict=verdict)
 
-    return look(home, plain, plugins=plugins)
+def ended_runs(home: Home, known: Sequence[EndedRun]) -> list[EndedRun]:
+    """Read the receipts of a home; see `look`."""
+    from hermes_doctor.history import receipts
+
+    return look(home.path, lambda: receipts.ended_runs(home, known), (receipts.__name__,))
 
 
 def _own_files() -> Iterator[str]:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
     from hermes_doctor.model import Report, Trouble
+    from hermes_doctor.plugins.load import Plugins
+    from hermes_doctor.watch.examination_apart import Separate
     from hermes_doctor.watch.rounds import Watch
 
 
@@ -41,7 +43,7 @@ def run(
     """Check regularly, or once; return the exit code."""
     typed = dict(locals())  # all options, before there is any other name
     from hermes_doctor import __version__
-    from hermes_doctor.cli import shared_options, watch_options
+    from hermes_doctor.cli import separate_look, shared_options, watch_options
     from hermes_doctor.cli.check_run import exit_code, say_blind, threshold_for
     from hermes_doctor.cli.stderr import tell
     from hermes_doctor.terminal.lines import tilde
@@ -73,11 +75,15 @@ def run(
     unknown = gone is not None and made.first_watch and not os.environ.get(SERVICE_VARIABLE)
     if not json and sys.stdout is not None and sys.stdout.isatty():
         tell(f"checking {tilde(where.path)}")
+    if made.history is not None:
+        made.history.read_runs = separate_look.ended_runs
     if not once and not unknown:
-        assembly.use_child_processes(made, found)
+        assembly.use_child_processes(made, found, _separate(where, found))
         made.run()
         return 0
     made.title = f"hermes-doctor {__version__} checked {tilde(where.path)} once"
+    examine = made.examine
+    made.examine = lambda: separate_look.look_at(where.path, examine, found)
     report = made.once(always_report=json or (sys.stdout is not None and sys.stdout.isatty()))
     if gone is not None and not once and not json:
         raise gone
@@ -85,6 +91,16 @@ def run(
         return 2
     say_blind([report])
     return exit_code([report], {report.home: threshold})
+
+
+def _separate(home: Home, plugins: Plugins) -> Separate:
+    """Return what lets each round look as the home's owner if that is another user than root."""
+    from hermes_doctor.cli import separate_look
+    from hermes_doctor.watch.examination_apart import LIMIT
+
+    return lambda work, otherwise: separate_look.look(
+        home.path, work, plugins=plugins, limit=LIMIT, otherwise=otherwise
+    )
 
 
 def _publisher(watch: Watch, given: Path) -> Callable[[Report | None], None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from functools import cached_property
 
+from hermes_doctor.examination.part_problems import about_fallback
 from hermes_doctor.model import (
     DOWN,
     GATEWAY,
@@ -53,7 +54,8 @@ def order(report: Report, finding: Finding) -> tuple[int, int, int, str, str]:
         place = 0 if part != PLATFORM or _is_silent_everywhere(report) else 3
     else:
         place = 1 if finding.severity is Severity.CRITICAL else 3
-    weight = 0 if part in SILENCING else 1 if part == PLATFORM else 2
+    first = part in SILENCING and not about_fallback(finding)
+    weight = 0 if first else 1 if part in (*SILENCING, PLATFORM) else 2
     return place, finding.severity.rank, weight, finding.code, finding.subject
 
 

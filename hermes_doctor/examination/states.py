@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from datetime import UTC, datetime
 from pathlib import Path
 from stat import S_ISREG
 
-from hermes_doctor.examination import asked
+from hermes_doctor.examination import asked, model_state
+from hermes_doctor.examination.part_problems import PartProblems, silences
 from hermes_doctor.lazy import pattern
 from hermes_doctor.message import clock, count, duration, text
 from hermes_doctor.model import (
     ACCESS,
     DATA,
-    DOWN,
     GATEWAY,
     MODEL,
     NO_PLATFORM,
@@ -51,43 +50,6 @@ DISK = 2.0
 """Seconds within which the disk must answer."""
 
 
-class _Problems:
-    """The findings of a home, with their effects on the parts of the bot."""
-
-    def __init__(self, findings: Sequence[Finding], effects: Mapping[str, Effect]) -> None:
-        self.findings = findings
-        self.effects = effects
-
-    def of(self, *parts: str, platform: str = "") -> Finding | None:
-        """The worst problem of these parts of the bot, and of that platform if one is named."""
-        bad = [
-            one
-            for one in self.findings
-            if one.severity is not Severity.INFO
-            and self._part(one) in parts
-            and (not platform or platform_of(one) == platform)
-        ]
-        return min(
-            bad, key=lambda one: (one.severity.rank, one.caused_by is not None), default=None
-        )
-
-    def down(self) -> Finding | None:
-        """The finding that no gateway is running."""
-        return next((one for one in self.findings if self._part(one) == DOWN), None)
-
-    def any_of(self, part: str, codes: Set[str]) -> bool:
-        """Whether some of these codes stand for problems of this part."""
-        return any(code in self.effects and self.effects[code].part == part for code in codes)
-
-    def words(self, finding: Finding) -> str:
-        """How the part is broken, in a few words."""
-        return self.effects[finding.code].words
-
-    def _part(self, finding: Finding) -> str:
-        effect = self.effects.get(finding.code)
-        return effect.part if effect else ""
-
-
 def describe(
     probes: Probes,
     ladder: Sequence[Rung],
@@ -101,11 +63,11 @@ def describe(
     `unchecked` has the codes of database checks that could not look, and `left_out` the codes of
     checks that the operator left out.
     """
-    problems = _Problems(findings, effects)
+    problems = PartProblems(findings, effects)
     parts: tuple[tuple[str, Callable[[], Iterable[Part]]], ...] = (
         (GATEWAY, lambda: _gateway(probes, ladder, problems)),
         ("platforms", lambda: _platforms(probes, ladder, problems)),
-        (MODEL, lambda: (*_model(probes, problems), *asked.parts(probes))),
+        (MODEL, lambda: (*model_state.parts(probes, problems), *asked.parts(probes))),
         (DATA, lambda: _data(probes, problems, unchecked, left_out)),
     )
     return tuple(PartState(name, _observed(look)) for name, look in parts)
@@ -118,7 +80,7 @@ def _observed(look: Callable[[], Iterable[Part]]) -> tuple[Part, ...]:
         return (Part(Mark.UNKNOWN, f"{UNSEEN}{doubt}"),)
 
 
-def _gateway(probes: Probes, ladder: Sequence[Rung], problems: _Problems) -> Iterable[Part]:
+def _gateway(probes: Probes, ladder: Sequence[Rung], problems: PartProblems) -> Iterable[Part]:
     if not ladder:
         raise CouldNotLook("the processes could not be read")
     process, rungs = ladder[0], {rung.name: rung for rung in ladder}
@@ -145,11 +107,11 @@ def _gateway(probes: Probes, ladder: Sequence[Rung], problems: _Problems) -> Ite
         return
     if later and due and not problem:
         problem = later
-    elif later and _silences(later) and not (problem and _silences(problem)):
+    elif later and silences(later) and not (problem and silences(problem)):
         yield Part(Mark.LIMITED, f"{runs}, but its next start will fail")
         return
     if problem:
-        mark = Mark.BAD if _silences(problem) else Mark.LIMITED
+        mark = Mark.BAD if silences(problem) else Mark.LIMITED
         yield Part(mark, f"{runs}, but {problems.words(problem)}")
         return
     supervised = rungs.get("supervised")
@@ -164,7 +126,7 @@ def _gateway(probes: Probes, ladder: Sequence[Rung], problems: _Problems) -> Ite
         yield Part(Mark.LIMITED, f"{runs}; nothing restarts it")
 
 
-def _stopped(process: Rung, problems: _Problems) -> Part:
+def _stopped(process: Rung, problems: PartProblems) -> Part:
     down = problems.down()
     if down is not None and down.data.get("never"):
         return Part(Mark.BAD, "has never run here")
@@ -181,7 +143,7 @@ def _since(moment: datetime | None) -> str:
     return duration((datetime.now(UTC) - moment).total_seconds()) if moment else "some time"
 
 
-def _platforms(probes: Probes, ladder: Sequence[Rung], problems: _Problems) -> Iterable[Part]:
+def _platforms(probes: Probes, ladder: Sequence[Rung], problems: PartProblems) -> Iterable[Part]:
     platforms = probes.platforms()
     if not platforms and (unreadable := probes.settings().unreadable):
         raise CouldNotLook(unreadable[0])
@@ -195,7 +157,7 @@ def _platforms(probes: Probes, ladder: Sequence[Rung], problems: _Problems) -> I
     for platform in platforms:
         problem = problems.of(PLATFORM, platform=platform.name)
         if problem:
-            mark = Mark.BAD if _silences(problem) else Mark.LIMITED
+            mark = Mark.BAD if silences(problem) else Mark.LIMITED
             yield Part(mark, f"{platform.label}: {problems.words(problem)}")
             continue
         state = states.get(platform.name)
@@ -219,46 +181,8 @@ def _connected(probes: Probes, platform: Platform, gateways: Sequence[Gateway]) 
     return Part(Mark.BAD, f"{platform.label}: not connected")
 
 
-def _model(probes: Probes, problems: _Problems) -> Iterable[Part]:
-    found = probes.resolved()
-    if found.world.document.fault:
-        yield Part(Mark.BAD, "unknown, config.yaml cannot be read")
-        return
-    from hermes_doctor import redaction
-
-    def shown(value: str | None) -> str:
-        return redaction.redact_words(value or "")
-
-    route = found.used or found.main
-    called = route.operators_name or (route.provider or route.requested).value
-    provider = shown(called) or "no provider"
-    model = shown(route.model.value)
-    name = f"{provider}, {model}" if model else provider
-    problem = problems.of(MODEL)
-    if found.used is not None and found.used.path != MODEL:
-        wrong = problems.words(problem) if problem else "not usable"
-        wanted = shown(found.main.requested.value) or "the main provider"
-        mark = Mark.BAD if problem and _silences(problem) else Mark.LIMITED
-        yield Part(mark, f"{wanted}: {wrong}; the fallback {name} is used")
-        return
-    if problem:
-        mark = Mark.BAD if _silences(problem) else Mark.LIMITED
-        fallback = problem.data.get("fallback")
-        rest = f"; the fallback {fallback} answers" if fallback else ""
-        yield Part(mark, f"{name}: {problems.words(problem)}{rest}")
-        return
-    if found.used is None:
-        wants = (route.requested.value or "auto").lower()
-        said = "no provider is set up" if wants == "auto" else f"{name}: cannot be used"
-        yield Part(Mark.BAD, said)
-        return
-    spare = [shown(one.requested.value) for one in found.fallback if one.trouble is None]
-    rest = f"; fallback {spare[0]}" if spare else "; no fallback"
-    yield Part(Mark.GOOD, name + rest)
-
-
 def _data(
-    probes: Probes, problems: _Problems, unchecked: Set[str], left_out: Set[str]
+    probes: Probes, problems: PartProblems, unchecked: Set[str], left_out: Set[str]
 ) -> Iterable[Part]:
     problem = problems.of(DATA)
     end = probes.end + 1
@@ -280,7 +204,7 @@ def _data(
         said.append("age of the backup unknown")
     shown = ", ".join(filter(None, said))
     if problem:
-        mark = Mark.BAD if _silences(problem) else Mark.LIMITED
+        mark = Mark.BAD if silences(problem) else Mark.LIMITED
         yield Part(mark, problems.words(problem))
         yield Part(Mark.NONE, shown)
     elif problems.any_of(DATA, unchecked):
@@ -337,14 +261,3 @@ def _newest_backup(probes: Probes) -> str:
             except ValueError:
                 continue
     return "no full backup"
-
-
-def platform_of(finding: Finding) -> str:
-    """The platform that a finding is about; "" if it names none."""
-    named = finding.data.get("platform")
-    return named if isinstance(named, str) else re.split(r"[ :]", finding.subject)[0]
-
-
-def _silences(finding: Finding) -> bool:
-    whole = not finding.data.get("one_chat")
-    return whole and finding.severity.rank <= Severity.ERROR.rank

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor.message import text
+from hermes_doctor.message import listed, sentences, text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes.configured import ConfiguredProbes
+from hermes_doctor.system import root_parent
 from hermes_doctor.system.once import once
 
 if TYPE_CHECKING:
@@ -165,6 +166,22 @@ class DatabaseProbes(ConfiguredProbes):
         found |= {copy.path: copy for copy in self.copies(path)}
         zipped = self._archived().get(self.home.name_of(path), [])
         return copy_content.readable_copies(path.name, [*found.values(), *zipped])
+
+    @once(limit=2)
+    def advice_without_copy(self, path: Path) -> str:
+        """What to do if no copy was found; it names the folders that could not be searched."""
+        from hermes_doctor.backup import copies, copy_content
+
+        closed = [str(folder) for folder in copies.unsearched_folders(self.home, path)]
+        not_searched = (
+            "{folders} could not be searched with the rights of the home's owner; hermes-doctor "
+            "fix searches it as root."
+            if root_parent.is_separate()
+            else "{folders} could not be searched: permission denied."
+        )
+        return sentences(
+            text(not_searched, folders=listed(closed)) if closed else "", copy_content.ELSEWHERE
+        )
 
     @once(limit=4)
     def _archived(self) -> dict[str, list[DatabaseCopy]]:

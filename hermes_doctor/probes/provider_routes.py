@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from hermes_doctor import redaction
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
-from hermes_doctor.model import CouldNotLook, Severity, Skip
+from hermes_doctor.model import CouldNotLook, Finding, Severity, Skip
 from hermes_doctor.settings import builtin_providers, custom_providers, provider_entries, urls
 from hermes_doctor.settings.config_file import NO_MAPPING
 from hermes_doctor.settings.credential_pool import Credential
@@ -134,6 +134,19 @@ def ignored_relay(found: Resolved) -> Text | None:
     by_key = main.key is not None and main.key.name == RELAY_KEY
     wanted = not by_key and main.requested.value != "auto"
     return None if wanted or urls.belongs(address, "openrouter.ai") else address
+
+
+def each_once(found: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield findings without those that say the same of the same place as an earlier one.
+
+    Two routes may use one key, which then has one mistake. That of the main model comes first.
+    """
+    seen = set()
+    for one in found:
+        told = (one.code, str(one.title), one.evidence)
+        if told not in seen:
+            seen.add(told)
+            yield one
 
 
 def redact_for_display(text: Any) -> str:

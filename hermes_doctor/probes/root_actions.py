@@ -1,8 +1,8 @@
 """What root does for a process that looks at another user's home; see `separate_process`.
 
 This page is the whole list. Each action reads only, and takes nothing from the home: a process is
-shown as far as it uses the home or is a gateway, and a command is one of these few, with these
-words and no others.
+shown as far as it uses the home or is a gateway, a command is one of these few, with these words
+and no others, and a container is one that root itself found to be of this home.
 """
 
 from __future__ import annotations
@@ -18,35 +18,48 @@ from hermes_doctor.home import Home
 from hermes_doctor.knowledge import learned
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.processes import descriptors, oom_kills, process_stat, sockets
+from hermes_doctor.processes import (
+    descriptors,
+    gateway_processes,
+    lineage,
+    oom_kills,
+    process_stat,
+    sockets,
+)
 from hermes_doctor.processes.gateway_command import is_gateway
 from hermes_doctor.processes.home_of import LOCK, may_belong
 from hermes_doctor.records import last_ask
 from hermes_doctor.supervisors import docker, docker_stop, watch_keeper
 from hermes_doctor.system import commands, crontab
 from hermes_doctor.system.files import read
+from hermes_doctor.system.privileges import is_inside_folder_of
 from hermes_doctor.system.separate_process import Action
 
-_ENGINE = r"(ps|inspect|logs|events|version|info)( .*)?|cp [0-9a-f]+:/etc/passwd -"
 _COMMANDS = {
     "journalctl": r"( ?(--no-pager|--quiet|--dmesg|--output=(json|short-unix)|--lines=\d+"
     r"|--output-fields=[A-Z_,]+|--since=@\d+|--until=@\d+|--grep=Killed process|\+"
     r"|(--unit|_SYSTEMD_USER_UNIT|USER_UNIT)=[\w@.:\\-]+|_UID=\d+))+",
     "/command/s6-svstat": r"/run/service/gateway-\w[\w.-]*",
-    "docker": _ENGINE,
-    "podman": _ENGINE,
 }
 """The programs that root runs, and the words that may follow. None of these writes anything."""
-
+_OF_CONTAINERS = (
+    r"inspect --type container( --format [^\0]*)?(?P<ids>( [0-9a-f]+)+)",
+    r"logs( --timestamps| --since=\d+| --tail=\d+| --tail \d+)*(?P<ids> [0-9a-f]+)",
+    r"events --since \d[\w.:+-]* --until 0s --filter container=(?P<ids>[0-9a-f]+)"
+    r" --filter event=kill --filter event=die --format [^\0]*",
+    r"cp (?P<ids>[0-9a-f]+):/etc/passwd -",
+)
+"""The words that may follow `docker` or `podman`, about containers of the home."""
 
 _NAMESPACES = ("mnt", "pid", "user", "net")
 
 
-def actions(home: Path) -> Mapping[str, Action]:
-    """The actions for a process that looks at this home."""
-    owner = os.stat(home).st_uid
+def actions(home: Path, owner: int) -> Mapping[str, Action]:
+    """The actions for a process of this user that looks at this home."""
+    containers = _Containers(home, owner)
     return {
-        "command": _command,
+        "command": lambda *given: _command(containers, *given),
+        "containers": containers.find,
         "process": lambda pid: _process(home, int(pid)),
         "last_ask": lambda: _last_ask(Home(home)),
         "learned": lambda version, commit: _learned(str(version), commit, owner),
@@ -55,7 +68,7 @@ def actions(home: Path) -> Mapping[str, Action]:
             [one.pid, one.name, one.at.isoformat(), one.where] for one in oom_kills.from_kernel()
         ],
         "engine": docker.engine,
-        "stopped_by_record": _stopped_by_record,
+        "stopped_by_record": lambda id: _stopped_by_record(containers, str(id)),
         "crontab": lambda: crontab.read_lines(owner),
         "process_with_socket": lambda inode: sockets.process_with_socket(int(inode)),
     }
@@ -78,10 +91,59 @@ def _learned(version: str, commit: str | None, owner: int) -> dict[str, Any] | N
     return learned.document(found) if found else None
 
 
-def _stopped_by_record(id: str) -> str:
+class _Containers:
+    """The containers of one home, as root found them."""
+
+    def __init__(self, home: Path, owner: int) -> None:
+        self._home, self._owner = home, owner
+        self._known: set[str] | None = None
+
+    def find(self, limit: float | None = None) -> list[str] | None:
+        """Return those that have the home as a volume; None if that is not known."""
+        folder, engine = self._folder(), docker.engine()
+        listed = docker.all_of_folder(engine, folder, limit) if engine and folder else None
+        self._known = {*(listed or ()), *(_of_gateways(folder) if folder else ())}
+        return listed
+
+    def refuse_others(self, ids: list[str]) -> None:
+        """Raise CouldNotLook unless all of these are of this home."""
+        if self._known is None:
+            self.find()
+        if not ids or not self._known or not self._known.issuperset(ids):
+            raise CouldNotLook("root asks only about containers of this home")
+
+    def _folder(self) -> docker.Folder | None:
+        """The folder of the home, opened once: its owner may swap it for a link to another one."""
+        try:
+            fd = os.open(self._home, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            st = os.fstat(fd)
+            real = os.readlink(f"/proc/self/fd/{fd}")
+            mine = is_inside_folder_of(self._owner, fd)
+        finally:
+            os.close(fd)
+        return docker.Folder(real, (st.st_dev, st.st_ino)) if mine else None
+
+
+def _of_gateways(folder: docker.Folder) -> set[str]:
+    """Return the containers in which a gateway of the home runs; the kernel says which they are."""
+    found = set()
+    for one in gateway_processes.candidates():
+        container = lineage.control_group_of(one.gateway.pid).container
+        with contextlib.suppress(OSError):
+            st = os.stat(one.claim.home) if one.claim and container else None
+            if container and st and (st.st_dev, st.st_ino) == folder.identity:
+                found.add(container)
+    return found
+
+
+def _stopped_by_record(containers: _Containers, id: str) -> str:
     """Return what Docker's record of a container says about its stop."""
+    containers.refuse_others([id])
     engine = docker.engine()
-    if engine is None or not re.fullmatch("[0-9a-f]+", id):
+    if engine is None:
         return ""
     answer = commands.ask(engine, "inspect", "--type", "container", "--format", _HOSTNAME, id)
     return docker_stop.by_record(id, docker_stop.record_of(answer.out.strip()))
@@ -90,11 +152,18 @@ def _stopped_by_record(id: str) -> str:
 _HOSTNAME = "{{.HostnamePath}}"
 
 
-def _command(words: list[str], limit: float, max_bytes: int) -> list[Any]:
+def _command(containers: _Containers, words: list[str], limit: float, max_bytes: int) -> list[Any]:
     """Run a command that only reads, and return its exit code and output."""
     program, *others = map(str, words)
-    allowed = _COMMANDS.get(program)
-    if allowed is None or not re.fullmatch(allowed, " ".join(others), re.DOTALL):
+    if program in ("docker", "podman"):
+        said = "\0".join(others)  # so that a word with spaces is one word
+        forms = (re.fullmatch(form.replace(" ", "\0"), said) for form in _OF_CONTAINERS)
+        allowed = next(filter(None, forms), None)
+        if allowed is not None:
+            containers.refuse_others(allowed["ids"].strip("\0").split("\0"))
+    else:
+        allowed = re.fullmatch(_COMMANDS.get(program, "(?!)"), " ".join(others), re.DOTALL)
+    if allowed is None:
         raise CouldNotLook(text("root does not run {program} like this", program=program))
     return list(commands.ask(program, *others, limit=float(limit), max_bytes=int(max_bytes)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -167,10 +167,10 @@ def _conceivable(home: Home, gateway: Gateway) -> bool:
     return named or may_be_starting(gateway, home.path)
 
 
-def homes_in_use() -> list[Path]:
-    """Return every home that a running gateway works on."""
-    claims = [one.claim for one in candidates() if one.claim and one.works]
-    return sorted({claim.home for claim in claims if is_reachable(claim.home)})
+def homes_in_use(works: Callable[[Candidate], bool] = lambda one: one.works) -> list[Path]:
+    """Return every home that a running gateway works on; `works` says whether it does."""
+    found = [one for one in candidates() if one.claim and is_reachable(one.claim.home)]
+    return sorted({one.claim.home for one in found if one.claim and works(one)})
 
 
 def candidates(lines: CommandLines | None = None) -> Iterator[Candidate]:

@@ -11,6 +11,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.message import text
 from hermes_doctor.model import Trouble
 from hermes_doctor.processes import file_locks
+from hermes_doctor.system import privileges
 from hermes_doctor.system.privileges import cache_owners
 
 
@@ -25,6 +26,7 @@ def lock_home(home: Home) -> Iterator[None]:
     """Hold the home's lock; the kernel releases it even when this process is killed."""
     fd = os.open(home.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
+        _refuse_led_away(home, fd)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -56,3 +58,23 @@ def lock_home(home: Home) -> Iterator[None]:
             yield
     finally:
         os.close(fd)
+
+
+def _refuse_led_away(home: Home, fd: int) -> None:
+    """Raise Trouble if the open folder is not inside of what belongs to whoever may swap the home.
+
+    Such a user can put a link in the place of the home while its path is resolved, and lead root to
+    a home of root's or of a third user.
+    """
+    named = home.named or home.path
+    user = privileges.of(named / "_")
+    if user is not None and not privileges.is_inside_folder_of(user.uid, fd):
+        raise Trouble(
+            text(
+                "{named} is in the hands of another user ({uid}) and leads to {home}, which is "
+                "not that user's. Nothing was changed. If you mean it: --home {home}",
+                named=named,
+                uid=user.uid,
+                home=home.path,
+            )
+        )

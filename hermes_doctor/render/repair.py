@@ -8,8 +8,9 @@ from typing import Any
 
 from hermes_doctor.examination.ranking import Problems
 from hermes_doctor.message import count, listed, sentences, text
-from hermes_doctor.model import Report, Safety, Severity, VerdictKind
+from hermes_doctor.model import Finding, Report, Safety, Severity, VerdictKind
 from hermes_doctor.records.journal import NOT_CONNECTED, ItemRecord, Journal
+from hermes_doctor.render import many_lines
 from hermes_doctor.render.diff import redacted_diff
 from hermes_doctor.repair.plan import PlannedItem
 from hermes_doctor.steps.base import MachineAction, Step
@@ -37,11 +38,7 @@ _WORD = {
     "left": "left for the next run",
     "planned": "not done",
 }
-_FINE = (VerdictKind.WORKING, VerdictKind.NOT_TRIED, VerdictKind.LIMITED)
-"""Verdicts of a check that ran too early to see that a platform does not connect."""
 _CODE_WIDTH = 13
-_MANY, _SHOWN = 15, 5
-"""If a step has more than `_MANY` others of its kind, without a diff, `_SHOWN` are shown."""
 
 UNNAMED = "nothing is broken, and it would restart the gateway or change the machine"
 STOPPED = "you stopped the gateway yourself"
@@ -112,7 +109,7 @@ def plan_lines(
         yield BLANK
     by_hand = _left_to_operator(planned, ready, tree)
     for one in by_hand:
-        yield from _by_hand(one, pages)
+        yield from _by_hand(one, pages, report.options if report else "")
     for one in planned:
         if one.unnamed and one.steps:
             yield row(
@@ -186,17 +183,32 @@ def plan_item_lines(one: PlannedItem, number: str = "") -> Iterator[Line]:
     )
     yield from diff_lines(first)
     yield from _losses(one.steps)
-    alike = [step for step in others if type(step) is type(first) and step.texts() is None]
-    hidden = {id(step) for step in alike[_SHOWN:]} if len(alike) > _MANY else set()
-    for step in others:
-        if id(step) not in hidden:
-            yield row(("→ ", "faint"), step.sentence(), indent=5, hang=2)
-            yield from diff_lines(step)
-    if hidden:
-        rest = text("and {number} more like these", number=f"{len(hidden):,}")
-        yield row(("→ ", "faint"), rest, indent=5, hang=2)
+    shown, cut = many_lines.split(others, _kind)
+    for step in shown:
+        yield row(("→ ", "faint"), step.sentence(), indent=5, hang=2)
+        yield from diff_lines(step)
+    for _, number_left in cut:
+        yield row(("→ ", "faint"), _more(number_left), indent=5, hang=2)
     if one.later:
         yield row(("if that is not enough: ", "faint"), _later(one), indent=5, hang=2)
+
+
+def _kind(step: Step) -> str | None:
+    """What steps have in common of which the first ones are enough; each diff is shown."""
+    return type(step).__name__ if step.texts() is None else None
+
+
+def _more(number: int) -> str:
+    return text("and {number} more like these", number=f"{number:,}")
+
+
+def step_lines(steps: Sequence[Step]) -> Iterator[Line]:
+    """What an undo or a restore would do, before it asks."""
+    shown, cut = many_lines.split(steps, type)
+    for step in shown:
+        yield row(("→ ", "faint"), step.sentence(), hang=2)
+    for _, number in cut:
+        yield row(("→ ", "faint"), _more(number), hang=2)
 
 
 def _loses_nothing(step: Step) -> bool:
@@ -213,9 +225,10 @@ def _losses(steps: Sequence[Step]) -> Iterator[Line]:
             yield row(("! ", "warning"), (said, "warning"), indent=5, hang=2)
 
 
-def _by_hand(one: PlannedItem, pages: str) -> Iterator[Line]:
+def _by_hand(one: PlannedItem, pages: str, options: str) -> Iterator[Line]:
     """What the operator has to do, because no fix can."""
     finding = one.finding
+    suggested = suggestion(finding, options)
     refusal = one.refusal if one.fix else ""
     note = finding.severity is Severity.INFO  # its fix was asked for by name
     said = " ".join(filter(None, ("" if note and refusal else finding.next, refusal)))
@@ -227,6 +240,14 @@ def _by_hand(one: PlannedItem, pages: str) -> Iterator[Line]:
         *(() if said else ((more, "command"),)),
         hang=11,
     )
+    if suggested:
+        yield row((suggested, "command"), indent=11, hang=2)
+
+
+def suggestion(finding: Finding, options: str) -> str:
+    """The whole command that the finding suggests, as `check` prints it; "" if there is none."""
+    suggested = finding.data.get("suggests")
+    return f"{suggested[0]}{options}" if suggested else ""
 
 
 def _later(one: PlannedItem) -> str:
@@ -260,21 +281,23 @@ def receipt_lines(
     saved = any(item.is_applied for item in items)
     if saved:
         yield row(("✓ ", "good"), f"backup {journal.id} made and verified")
-    for number, item in enumerate(items, 1):
+    shown, cut = many_lines.split(list(enumerate(items, 1)), _same_result)
+    for number, item in shown:
         mark = _MARK[item.outcome]
         if item.outcome == "verified" and item.notes and _loses(item):
             mark = ("! ", "warning")
         name = f"{item.code:<{_CODE_WIDTH}} {item.subject}" if item.code else item.subject
-        word = _word(item)
-        if item.outcome == "verified" and journal.kind != "fix":
-            word = "restored"
-        elif item.outcome == "verified" and not item.code:  # a switch of the provider
-            word = "done"
+        word = _result(journal, item)
         yield row(mark, f"{number}/{len(items)} ", (name.rstrip(), "strong"), f": {word}", hang=2)
         for note in item.notes:
             yield row((note, "warning" if _tells_loss(note) else ""), indent=6, hang=2)
         if item.reason:
             yield row(item.reason, indent=6)
+    for (_, item), number in cut:
+        rest = text(
+            "and {number} more: {result}", number=f"{number:,}", result=_result(journal, item)
+        )
+        yield row(_MARK[item.outcome], rest, hang=2)
     yield BLANK
     if journal.note and journal.state != "abandoned":
         yield row(f"Run {journal.id}: {journal.note}.")
@@ -293,6 +316,21 @@ def receipt_lines(
             yield row("Undo: ", (f"hermes-doctor undo {journal.id}{options}", "command"))
         if journal.kind != "fix":
             yield row("Next: ", (f"hermes-doctor check{options}", "command"))
+
+
+def _same_result(numbered: tuple[int, ItemRecord]) -> tuple[str, str, str | None] | None:
+    """What items have in common of which the first ones are enough; each note is shown."""
+    item = numbered[1]
+    return None if item.notes else (item.code, item.outcome, item.reason)
+
+
+def _result(journal: Journal, item: ItemRecord) -> str:
+    """How an item of this run ended."""
+    if item.outcome == "verified" and journal.kind != "fix":
+        return "restored"
+    if item.outcome == "verified" and not item.code:  # a switch of the provider
+        return "done"
+    return _word(item)
 
 
 def _word(item: ItemRecord) -> str:
@@ -344,25 +382,22 @@ def result_lines(
     runs: Sequence[Journal],
     options: str,
     declined: Set[tuple[str, str]] = frozenset(),
+    before: Report | None = None,
 ) -> Iterator[Line]:
     """Whether the bot answers now, from the examination after the last run, and how to undo it.
 
-    `declined` are the keys of the findings whose repair the operator refused.
+    `declined` are the keys of the findings whose repair the operator refused. Problems are counted
+    as in the plan, which was made from the report `before`.
     """
     items = [item for run in runs for item in run.items if item.outcome != "left"]
     if not items:
         return
-    done = sum(item.outcome == "verified" for item in items)
+    done, total, skipped = _tally(report, runs, declined, before)
     judged = report.verdict
     bad = judged is not None and judged.kind in (VerdictKind.NOT_WORKING, VerdictKind.UNKNOWN)
-    skipped = len(declined - {(item.code, item.subject) for item in items})
-    total = len(items) + skipped
     mark = ("! ", "warning") if bad or done < total else ("✓ ", "good")
-    late = [item for item in items if item.outcome == NOT_CONNECTED]
-    bad = bad or bool(late)
+    bad = bad or any(item.outcome == NOT_CONNECTED for item in items)
     said = judged.headline if judged else ""
-    if (platforms := _late_platforms(late)) and judged and judged.kind in _FINE:
-        said = text("Not connected yet: {platforms}.", platforms=platforms)
     yield BLANK
     left = text("{number} skipped, because you answered no.", number=skipped) if skipped else ""
     result = sentences(f"Repaired {done} of {total}.", left, said)
@@ -376,11 +411,24 @@ def result_lines(
         yield row(f"Backup and receipt: {tilde(run.backup)}", hang=6)
 
 
-def _late_platforms(items: Sequence[ItemRecord]) -> str:
-    """The names of the platforms at the start of the reasons."""
-    reasons = [part for item in items for part in (item.reason or "").split("; ")]
-    names = [reason.partition(":")[0] for reason in reasons if ": " in reason]
-    return listed(list(dict.fromkeys(names)))
+def _tally(
+    report: Report,
+    runs: Sequence[Journal],
+    declined: Set[tuple[str, str]],
+    before: Report | None,
+) -> tuple[int, int, int]:
+    """How many problems are repaired, of how many, and how many were skipped."""
+    numbers = Problems(before).numbers() if before and before.complete else {}
+    open_ = {one.key for one in report.findings}
+    ended: dict[object, bool] = {}
+    last = {(item.code, item.subject): item for run in runs for item in run.items}
+    for key, item in last.items():
+        # what waited for the repair of the same file may be gone with it
+        good = item.outcome == "verified" or (item.outcome == "left" and key not in open_)
+        name = numbers.get(key, key)
+        ended[name] = ended.get(name, True) and good
+    skipped = {numbers.get(key, key) for key in declined} - ended.keys()
+    return sum(ended.values()), len(ended) + len(skipped), len(skipped)
 
 
 def undo_command(runs: Sequence[Journal], options: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor.examination.states import platform_of
+from hermes_doctor.examination.part_problems import platform_of
 from hermes_doctor.home import CACHES, is_database
 from hermes_doctor.message import listed, text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble

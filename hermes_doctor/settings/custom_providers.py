@@ -116,7 +116,7 @@ def _from_block(
         key=name,
         base_url=url,
         api_key=found or inline,
-        key_env=ABSENT,
+        key_env=key_env,
         api_mode=api_mode(inputs, block.get("api_mode") or block.get("transport")),
         path=f"providers.{name}",
         other_urls=tuple(text(one) for one in urls[1:]),

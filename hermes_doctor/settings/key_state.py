@@ -59,7 +59,7 @@ def state(release: Release | None, value: Text) -> str:
     """Return the state of a key, such as `usable` or `placeholder`."""
     bare = value.strip()
     if value.source.kind == DEFAULT and bare:
-        return "not needed"
+        return "missing" if value.source.via else "not needed"
     if not bare:
         return "missing"
     if "$" in bare and _UNRESOLVED.search(bare):

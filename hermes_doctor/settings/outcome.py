@@ -10,6 +10,12 @@ from hermes_doctor.settings.sourced_text import DEFAULT, Source, Text
 NO_KEY = Text("no-key-required", Source(DEFAULT, "no key"))
 
 
+def missing_key(variable: str) -> Text:
+    """Return what Hermes sends to a provider whose `key_env` names a variable that is not set."""
+    source = NO_KEY.source._replace(via=Source(DEFAULT, variable))
+    return Text(NO_KEY, source)
+
+
 class Unresolved(Exception):
     """No provider can be used for this request."""
 

@@ -14,7 +14,7 @@ from hermes_doctor.settings import builtin_providers, cloud_providers, custom_pr
 from hermes_doctor.settings.credential_pool import Pool
 from hermes_doctor.settings.custom_providers import CustomProvider, Malformed, require_text
 from hermes_doctor.settings.inputs import ABSENT, SettingInputs
-from hermes_doctor.settings.outcome import NO_KEY, RequestSettings, Unresolved
+from hermes_doctor.settings.outcome import NO_KEY, RequestSettings, Unresolved, missing_key
 from hermes_doctor.settings.sourced_text import DEFAULT, Source, Text, stripped_text
 
 _VERTEX = ("vertex", "google-vertex", "vertex-ai", "gcp-vertex", "vertexai")
@@ -149,8 +149,10 @@ class _Resolver:
             named = Text(named, found.key_env.source._replace(via=named.source))
         key, others = usable(self.inputs, [self.key, found.api_key, named, *self._env_keys(url)])
         mode = found.api_mode or self._mode(url)
+        missing = bool(found.key_env) and not named and urls.is_public(url)
+        instead = missing_key(found.key_env) if missing else NO_KEY
         return RequestSettings(
-            "custom", url, mode, key or NO_KEY, self._ignored(url, found), others
+            "custom", url, mode, key or instead, self._ignored(url, found), others
         )
 
     def _ignored(self, url: Text, found: CustomProvider) -> list[Text]:

@@ -204,5 +204,4 @@ def _trouble(inputs: SettingInputs, task: auxiliary.Task) -> RouteProblem | None
         found = request_route.resolve(inputs, task.provider)
     except Unresolved as error:
         return RouteProblem(error.kind, str(error))
-    key = key_of(inputs.release, found.key, found.keys)
-    return RouteProblem("key", "its key is not set") if key.state == "missing" else None
+    return None if found.key.strip() else RouteProblem("key", "its key is not set")

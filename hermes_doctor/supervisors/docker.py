@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor.home import CONTAINER_HOME, Home
-from hermes_doctor.lazy import pattern
+from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.processes.lineage import Ancestor, command_line, in_container
@@ -36,6 +37,24 @@ _MOST = 50_000_000
 PATIENCE = 30.0
 """Seconds that an engine gets for an answer that is indispensable; small servers are slow."""
 POLICIES = ("always", "unless-stopped", "on-failure")
+
+
+class Folder(NamedTuple):
+    """A folder that may be a volume of a container."""
+
+    path: str
+    """Without links."""
+    identity: tuple[int, int] | None
+    """Its device and inode."""
+
+
+def folder_of(path: Path) -> Folder:
+    """Return the folder that has this path now."""
+    real = os.path.realpath(path)
+    with contextlib.suppress(OSError):
+        st = os.stat(real)
+        return Folder(real, (st.st_dev, st.st_ino))
+    return Folder(real, None)
 
 
 def is_inside() -> bool:
@@ -127,6 +146,14 @@ def all_of_home(command: str, home: Home, limit: float | None = None) -> list[st
     The engine's own filter for volumes is not used: it confuses paths inside a container with
     paths outside, and it finds neither folders inside a volume nor the folder of a named volume.
     """
+    if root_parent.is_separate():  # the settings of all containers are not for the home's owner
+        found: list[str] | None = root_parent.ask_root("containers", limit)
+        return found
+    return all_of_folder(command, folder_of(home.path), limit)
+
+
+def all_of_folder(command: str, folder: Folder, limit: float | None = None) -> list[str] | None:
+    """Do the same for a folder, whatever has its name meanwhile."""
     listed = commands.ask(command, "ps", "--all", "--no-trunc", "--format", "{{.ID}}", limit=limit)
     ids = listed.out.split()
     if listed.code or not ids:
@@ -135,7 +162,7 @@ def all_of_home(command: str, home: Home, limit: float | None = None) -> list[st
     answer = commands.ask(command, *words, limit=limit, max_bytes=_MOST)
     if answer.code and not answer.out.strip():
         return None
-    return [id for line in answer.out.splitlines() if (id := _if_of_home(line, home))]
+    return [id for line in answer.out.splitlines() if (id := _if_of_home(line, folder))]
 
 
 def only_container(command: str, ids: Sequence[str], home: Home) -> Unit:
@@ -169,7 +196,7 @@ def unfinished_replacements(command: str, ids: Sequence[str]) -> list[str]:
     return found
 
 
-def _if_of_home(line: str, home: Home) -> str:
+def _if_of_home(line: str, folder: Folder) -> str:
     """Return the id of a container whose Hermes uses this home; empty for any other container.
 
     The home must be a writable volume, or be inside one, at the path of the container's Hermes
@@ -185,7 +212,7 @@ def _if_of_home(line: str, home: Home) -> str:
         if (labels or {}).get(_ONCE) == "True":
             return ""
         for mount in mounts or ():
-            inner = _within(str(mount.get("Source") or ""), home)
+            inner = _within(str(mount.get("Source") or ""), folder)
             if inner is None or mount.get("RW") is False:
                 continue
             place = os.path.normpath(os.path.join(mount["Destination"], inner))
@@ -196,17 +223,16 @@ def _if_of_home(line: str, home: Home) -> str:
     return ""
 
 
-def _within(source: str, home: Home) -> str | None:
+def _within(source: str, folder: Folder) -> str | None:
     """Return the path of the home relative to a mounted folder; None if it is not inside."""
     if not source:
         return None
-    above, real = os.path.realpath(source), os.path.realpath(home.path)
-    try:
-        if os.path.samefile(above, real):  # a folder can be mounted at a second place
+    above = os.path.realpath(source)
+    with contextlib.suppress(OSError):
+        st = os.stat(above)
+        if (st.st_dev, st.st_ino) == folder.identity:  # it can be mounted at a second place
             return "."
-    except OSError:
-        pass
-    inner = os.path.relpath(real, above)
+    inner = os.path.relpath(folder.path, above)
     return None if inner == ".." or inner.startswith("../") else inner
 
 

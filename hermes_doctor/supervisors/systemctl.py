@@ -11,6 +11,7 @@ from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.supervisors.scope import runtime_folder
 from hermes_doctor.supervisors.unit import Unit
+from hermes_doctor.system import root_parent
 
 if TYPE_CHECKING:
     from hermes_doctor.supervisors.scope import Scope
@@ -66,9 +67,13 @@ def _as(scope: Scope) -> RunAs | None:
     if scope.uid is None or scope.uid == os.geteuid():
         return None
     if os.geteuid() != 0:
-        raise CouldNotLook(
-            text("only {scope} or root may list the services of {scope}", scope=scope.name)
+        why = (
+            "the services of {scope} are not listed, because root looks at this home with the "
+            "rights of its owner"
+            if root_parent.is_separate()
+            else "only {scope} or root may list the services of {scope}"
         )
+        raise CouldNotLook(text(why, scope=scope.name))
     import pwd
 
     from hermes_doctor.system.commands import RunAs

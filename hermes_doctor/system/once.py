@@ -20,8 +20,6 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system import memory_limit, time_limits, watched
 
 OVER = "the time for the whole check was over"
-SHARE = 4
-"""One call gets at most this part of the time for the whole run, unless its limit is longer."""
 DEEP = 120
 """How many times longer a deep check run may take."""
 P = ParamSpec("P")
@@ -31,7 +29,7 @@ T = TypeVar("T")
 class CachedCall:
     """The result of one call, or the exception that it raised."""
 
-    __slots__ = ("answer", "clock", "done", "end", "error", "late", "limit", "name", "owner")
+    __slots__ = ("answer", "clock", "done", "end", "error", "limit", "name", "owner")
 
     def __init__(self, name: str, limit: float, end: float = math.inf) -> None:
         self.name = name.replace("_", " ")
@@ -39,8 +37,6 @@ class CachedCall:
         self.end = end
         """The moment of the clock at which the time for the whole run is over."""
         self.clock = time_limits.Stopwatch()
-        self.late = end
-        """The moment of the clock at which it is overdue even on a busy machine."""
         self.done = threading.Event()
         self.answer: Any = None
         self.error: BaseException | None = None
@@ -51,8 +47,6 @@ class CachedCall:
     def begin(self, owner: object) -> None:
         """Note who makes the call from now on."""
         self.owner, self.clock = owner, time_limits.Stopwatch()
-        now = self.clock.started_at
-        self.late = min(self.end, now + max(self.limit, (self.end - now) / SHARE))
 
     def fill(self, owner: object, ask: Callable[[], Any]) -> None:
         """Make the call and store its result or exception, unless it was given up by then."""
@@ -75,7 +69,7 @@ class CachedCall:
 
     def is_overdue(self) -> bool:
         """Whether the limit has passed; only the watching thread may ask."""
-        return self.clock.read() >= self.limit or time.monotonic() >= self.late
+        return self.clock.read() >= self.limit or time.monotonic() >= self.end
 
     def give_up(self) -> None:
         """Let all callers know that the limit has passed."""
@@ -95,8 +89,7 @@ class CachedCall:
             return self.owner is None or self.clock is not begun
 
         clock = time_limits.Stopwatch(begun.started_at)
-        limit = min(self.limit, self.late - begun.started_at)
-        if clock.wait(self.done, limit, lambda: changed() or time.monotonic() >= self.late):
+        if clock.wait(self.done, self.limit, lambda: changed() or time.monotonic() >= self.end):
             return True
         if changed() and time.monotonic() < self.end:
             return False

@@ -232,7 +232,7 @@ def change_owner(
         owners = (user.uid, 0) if from_root and expect else (user.uid,)
         given = st.st_uid in owners and uid == user.uid
         proven = given or _owner_before(fd) == (uid, gid)
-        if not proven or not _is_inside_folder_of(user.uid, folder):
+        if not proven or not is_inside_folder_of(user.uid, folder):
             raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(path))
         if hasattr(os, "setxattr"):
             with contextlib.suppress(OSError):  # without it, undo says that the owner stays
@@ -255,7 +255,7 @@ def _give(fd: int, uid: int, gid: int) -> None:
         os.fchown(fd, uid, gid)
 
 
-def _is_inside_folder_of(uid: int, folder: int) -> bool:
+def is_inside_folder_of(uid: int, folder: int) -> bool:
     """Whether a folder, or one above it, belongs to a user, whatever path led to it."""
     here = os.dup(folder)
     try:

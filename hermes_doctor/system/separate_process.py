@@ -11,29 +11,28 @@ does:
   on a short, fixed list of actions (`probes/root_actions.py`), such as asking Docker. It takes
   no code and no path from the child except as an action allows.
 
-Both talk over a pair of sockets, in messages of JSON. The result is the only pickle, and the parent
-unpickles nothing but the plain values that it names.
+Both talk over a pair of sockets, in messages of JSON, which can only become plain values in the
+parent (`transfer`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import io
 import json
+import math
 import os
-import pickle
 import signal
 import socket
 import struct
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar
 
-from hermes_doctor.message import Message, text
+from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-from hermes_doctor.system import files, root_parent
+from hermes_doctor.system import files, root_parent, time_limits, transfer
 from hermes_doctor.system.privileges import Privileges
 
 T = TypeVar("T")
@@ -43,17 +42,14 @@ MOST_BYTES = 64 * 1024 * 1024
 """The largest message."""
 _CUT_OFF = "the process that looked at the home was cut off"
 STILL = 5.0
-"""Seconds of silence after which root looks whether the child was stopped."""
+"""Seconds of silence after which root looks whether the child was stopped or takes too long."""
+UNKILLABLE = 5.0
+"""Seconds after which a killed child counts as hanging in the kernel."""
+_hanging: list[int] = []
+"""Children that were killed and have not ended."""
 _EXPECTED: dict[str, type[Exception]] = {
     kind.__name__: kind for kind in (CannotFix, CouldNotLook, Trouble)
 }
-_PLAIN = {
-    "builtins": {"dict", "frozenset", "set", "str"},
-    "datetime": {"datetime", "timedelta", "timezone"},
-    "pathlib": {"Path", "PosixPath"},
-    "hermes_doctor.model": set[str](),
-}
-"""What the parent unpickles; of a module without names, every class that it defines."""
 _NO_NEW_PRIVS, _SET_DUMPABLE, _DEATH_SIGNAL = 38, 4, 1
 
 
@@ -79,30 +75,46 @@ def run_as(
     work: Callable[[], T],
     actions: Mapping[str, Action],
     modules: tuple[str, ...] = (),
+    limit: float = math.inf,
 ) -> T:
     """Return what `work` returns in a child that has become the user; serve its actions meanwhile.
 
     The result consists of the values of `hermes_doctor.model`, and of the `modules`, and of plain
     values. Everything that the work imports must be loaded already, unless the user may read it.
+    Raise CouldNotLook if it takes longer than `limit` seconds.
     """
+    _refuse_another()
     _flush()
+    clock = time_limits.Stopwatch()
     ours, theirs = socket.socketpair()
     parent, pid = os.getpid(), os.fork()
     if pid == 0:
         ours.close()
-        _live(theirs, user, work, parent)
+        _live(theirs, user, work, parent, modules)
     theirs.close()
     try:
         with ours:
             ours.settimeout(STILL)
-            result = _serve(ours, actions, lambda: _refuse_stopped(pid))
+            result = _serve(
+                ours,
+                actions,
+                refuse_late=lambda: _refuse_late(clock, limit),
+                refuse_stopped=lambda: _refuse_stopped(pid),
+            )
     except (ConnectionError, TimeoutError) as error:
         raise CouldNotLook(_CUT_OFF) from error
     finally:
-        os.kill(pid, signal.SIGKILL)  # its user may have stopped it, even now
-        os.waitpid(pid, 0)
-    made: T = _loads(result, modules)
+        _end(pid)
+    try:
+        made: T = transfer.parse(result, modules)
+    except ValueError:
+        raise CouldNotLook("the result of the separate process is not valid") from None
     return made
+
+
+def _refuse_late(clock: time_limits.Stopwatch, limit: float) -> None:
+    if clock.read() > limit:
+        raise CouldNotLook(text("the check took longer than {seconds:g} s", seconds=limit))
 
 
 def _refuse_stopped(pid: int) -> None:
@@ -112,10 +124,37 @@ def _refuse_stopped(pid: int) -> None:
             raise CouldNotLook("the process that looked at the home was stopped")
 
 
+def _end(pid: int) -> None:
+    """Kill the child, and wait until it is gone, unless it hangs in the kernel."""
+    os.kill(pid, signal.SIGKILL)  # its user may have stopped it, even now
+    until = time.monotonic() + UNKILLABLE
+    while os.waitpid(pid, os.WNOHANG)[0] != pid:
+        if time.monotonic() > until:
+            _hanging.append(pid)
+            return
+        time.sleep(0.001)
+
+
+def _refuse_another() -> None:
+    """Raise while an earlier child hangs, so that they do not pile up."""
+    _hanging[:] = [pid for pid in _hanging if os.waitpid(pid, os.WNOHANG)[0] != pid]
+    if _hanging:
+        raise CouldNotLook("the disk does not answer: an earlier check still waits for it")
+
+
 def _serve(
-    line: socket.socket, actions: Mapping[str, Action], when_still: Callable[[], None]
+    line: socket.socket,
+    actions: Mapping[str, Action],
+    *,
+    refuse_late: Callable[[], None],
+    refuse_stopped: Callable[[], None],
 ) -> bytes:
-    """Do the child's actions until it sends its result."""
+    """Do the child's actions until it sends its result, or is refused."""
+
+    def when_still() -> None:
+        refuse_late()
+        refuse_stopped()
+
     while True:
         message = _receive(line, when_still)
         if message[:1] == b"R":
@@ -123,6 +162,7 @@ def _serve(
         if message[:1] == b"E":
             name, why = _pair(message[1:])
             raise _EXPECTED.get(name, CouldNotLook)(str(why))
+        refuse_late()
         name, given = _pair(message)
         answer: dict[str, Any] = {"error": "", "why": "", "result": None}
         try:
@@ -151,13 +191,20 @@ def _not_valid(error: Exception) -> CouldNotLook:
     )
 
 
-def _live(line: socket.socket, user: Privileges, work: Callable[[], Any], parent: int) -> NoReturn:
+def _live(
+    line: socket.socket,
+    user: Privileges,
+    work: Callable[[], Any],
+    parent: int,
+    modules: tuple[str, ...],
+) -> NoReturn:
     """Do the work in the child; never returns."""
     try:
+        signal.set_wakeup_fd(-1)  # a watch has one
         _close_others(line.fileno())
         become_permanently(user, parent)
         root_parent.use(_Root(line).ask)
-        result = _dumps(work())
+        result = transfer.dump(work(), modules)
         _flush()
         _send(line, b"R" + result)
     except BaseException as error:  # noqa: BLE001 (the parent says why)
@@ -249,57 +296,3 @@ def _exactly(line: socket.socket, count: int, when_still: Callable[[], None]) ->
             raise CouldNotLook(_CUT_OFF)
         data += piece
     return bytes(data)
-
-
-class _Pickler(pickle.Pickler):
-    """Replaces what has a plain equivalent."""
-
-    def reducer_override(self, value: object) -> Any:
-        if isinstance(value, Message):
-            plain = {
-                name: one if isinstance(one, bool | int | float | None) else str(one)
-                for name, one in value.values.items()
-            }
-            return _message, (str.__str__(value), value.template, plain)
-        if isinstance(value, MappingProxyType):
-            return dict, (dict(value),)
-        return NotImplemented
-
-
-def _message(said: str, template: str, values: dict[str, object]) -> Message:
-    """Make a text again without filling its template, which comes from the other process."""
-    made = str.__new__(Message, said)
-    made.template, made.values = template, values
-    return made
-
-
-def _dumps(value: object) -> bytes:
-    buffer = io.BytesIO()
-    _Pickler(buffer, protocol=4).dump(value)
-    return buffer.getvalue()
-
-
-class _Unpickler(pickle.Unpickler):
-    """Makes nothing but plain values."""
-
-    modules: tuple[str, ...] = ()
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) == (__name__, _message.__name__):
-            return _message
-        names = _PLAIN.get(module, set() if module in self.modules else None)
-        if names is None or "." in name or (names and name not in names):
-            raise pickle.UnpicklingError(f"{module}.{name}")
-        found = getattr(sys.modules[module], name)
-        if not isinstance(found, type) or (not names and found.__module__ != module):
-            raise pickle.UnpicklingError(f"{module}.{name}")
-        return found
-
-
-def _loads(data: bytes, modules: tuple[str, ...]) -> Any:
-    unpickler = _Unpickler(io.BytesIO(data))
-    unpickler.modules = modules
-    try:
-        return unpickler.load()
-    except Exception as error:  # noqa: BLE001 (bytes of another user can raise any)
-        raise _not_valid(error) from None

@@ -18,6 +18,8 @@ MOST = 20.0
 """The highest factor."""
 EXTRA = 60.0
 """The most additional seconds on a busy machine: so that a real hang also ends there."""
+PATIENCE = 3.0
+"""The highest factor for a whole command."""
 SLICE = 0.1
 """Seconds of one wait, after which the factor is measured again."""
 _FRESH = 0.05
@@ -39,6 +41,19 @@ def factor() -> float:
 def stretch(seconds: float) -> float:
     """Convert a short limit to seconds of the clock, by the current load."""
     return min(seconds * factor(), seconds + EXTRA)
+
+
+@functools.cache
+def patience() -> float:
+    """Return how many times longer a whole command may take, from 1 to PATIENCE.
+
+    That is decided once, by the load of the last minute, so that all its processes agree.
+    """
+    try:
+        load = os.getloadavg()[0]
+    except (OSError, AttributeError):
+        load = 0.0
+    return min(PATIENCE, max(1.0, load / _count(), _small_share()))
 
 
 class Stopwatch:

@@ -26,6 +26,7 @@ from hermes_doctor.watch.store import WatchStateFiles
 
 if TYPE_CHECKING:
     from hermes_doctor.watch.channels import Channel
+    from hermes_doctor.watch.examination_apart import Separate
     from hermes_doctor.watch.heal import Healer
     from hermes_doctor.watch.heartbeat import HeartbeatSender
     from hermes_doctor.watch.notices import Notices
@@ -143,7 +144,7 @@ def assemble(
     return made
 
 
-def use_child_processes(watch: Watch, plugins: Plugins) -> None:
+def use_child_processes(watch: Watch, plugins: Plugins, separate: Separate | None = None) -> None:
     """Let a watch that keeps running do the work of each round in a process that then ends."""
     from hermes_doctor.watch.child_process import ChildProcesses
     from hermes_doctor.watch.examination_apart import ExaminationApart
@@ -151,7 +152,8 @@ def use_child_processes(watch: Watch, plugins: Plugins) -> None:
     from hermes_doctor.watch.healing_apart import RepairApart
 
     children = ChildProcesses()
-    watch.examine = ExaminationApart(watch.examine, plugins, children)
+    apart = (separate,) if separate else ()
+    watch.examine = ExaminationApart(watch.examine, plugins, children, *apart)
     if isinstance(watch.healer, Healer):
         watch.healer.repair = RepairApart(watch.healer, children)
     if watch.history:

@@ -15,12 +15,15 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from hermes_doctor.history import receipts, recorder
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.system import time_limits
+from hermes_doctor.system import time_limits, transfer
 from hermes_doctor.system.files import MEGABYTE
-from hermes_doctor.watch import transfer
+from hermes_doctor.watch import events, state
 
+MODULES = tuple(one.__name__ for one in (events, receipts, recorder, state))
+"""Whose values a result may have."""
 MOST_BYTES = 32 * MEGABYTE
 """The largest result."""
 END = b"\n"
@@ -156,7 +159,7 @@ def _result(data: bytearray, status: int) -> Any:
     """The result in what a process sent; raise ChildFailed if it ended without one."""
     if data.endswith(END):
         try:
-            return transfer.parse(bytes(data))
+            return transfer.parse(bytes(data), MODULES)
         except ValueError:
             raise ChildFailed("its process sent a damaged result") from None
     if os.WIFSIGNALED(status):
@@ -178,7 +181,7 @@ def _live(
             prctl(_DIE_WITH_PARENT, signal.SIGKILL)
         if os.getppid() == parent:
             _close_others({writing, *keep})
-            _write(writing, transfer.dump(work()) + END)
+            _write(writing, transfer.dump(work(), MODULES) + END)
     except BaseException:  # noqa: BLE001 (the process ends without a result, which is reported)
         os._exit(1)
     finally:

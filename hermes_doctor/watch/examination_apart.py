@@ -17,21 +17,32 @@ from hermes_doctor.watch.preloading import Preloading
 LIMIT = 120.0
 """Seconds for one examination, whose checks have limits of their own; as on an idle machine."""
 
+Separate = Callable[[Callable[[], Any], Callable[[], Any]], Any]
+"""Does the first in a process of the home's owner if root watches another user's home; in any other
+home, does the second."""
+
 
 class ExaminationApart:
     """Examines one home; each call starts a process, which has ended when the call returns."""
 
     def __init__(
-        self, examine: Callable[[], Report], plugins: Plugins, children: ChildProcesses
+        self,
+        examine: Callable[[], Report],
+        plugins: Plugins,
+        children: ChildProcesses,
+        separate: Separate = lambda _, otherwise: otherwise(),
     ) -> None:
         self._examine, self._plugins, self._children = examine, plugins, children
+        self._separate = separate
         self._preloading = Preloading(plugins)
         known_sound.remember()
 
     def __call__(self) -> Report:
         """Return the report; what goes wrong in the process is raised here."""
         try:
-            found, news, sound = self._children.run(self._work, limit=LIMIT)
+            found, news, sound = self._separate(
+                self._work, lambda: self._children.run(self._work, limit=LIMIT)
+            )
         except ChildFailed as why:
             raise CouldNotLook(str(why)) from None
         if not isinstance(found, Report):

@@ -146,6 +146,28 @@ def test_the_switch_to_a_relay_is_not_refused(
         assert (done.code, "request" in done.out) == (0, True), done.err
 
 
+def test_each_screen_shows_the_whole_command(tmp_path: Path) -> None:
+    """What `check` prints as the next command, `fix` prints, too, with and without --apply."""
+    mistake = MISTAKES["a relay set only by variables"]
+    changed = replace(mistake, config="model: {default: thinker}\n")
+    home = settings_verdicts.write(tmp_path / "home", changed)
+    options = ("--home", home)
+
+    shown = support.doctor("check", *options).out.splitlines()
+    [command] = [
+        line.strip().removeprefix("Next: ").split("  ")[0]
+        for line in shown
+        if "switch-provider relay --base-url" in line
+    ]
+
+    assert URL in command and "--key-env OPENAI_API_KEY" in command
+    for words in ([], ["CFG-PROVIDER-LEFT"]):
+        assert command in support.doctor("fix", *words, *options).out
+        assert command in support.doctor("fix", *words, "--apply", "--yes", *options).out
+    named = support.doctor("fix", "CFG-PROVIDER-LEFT", "--json", *options).json["repair"]["named"]
+    assert named[0]["commands"] == [command]
+
+
 def test_a_relay_by_variables_whose_address_has_a_secret(tmp_path: Path) -> None:
     """The command does not repeat what may be a secret."""
     mistake = MISTAKES["a relay set only by variables"]

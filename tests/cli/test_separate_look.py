@@ -16,8 +16,12 @@ from typing import Any
 import pytest
 
 from hermes_doctor.cli import separate_look
+from hermes_doctor.model import Verdict, VerdictKind
+from hermes_doctor.plugins import load
 from tests.helpers import crash_server, fake_gateway, support
 from tests.helpers.crash_server import STRANGER
+from tests.helpers.watch_parts import finding, report
+from tests.probes.test_probes import pretender
 from tests.scenarios import test_hostile_home as hostile
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
@@ -29,6 +33,8 @@ COMMANDS = (
     ("timeline",),
     ("probe", "live"),
     ("config",),
+    ("watch", "--once", "--json"),
+    ("watch", "--interval", "1"),
 )
 
 
@@ -74,8 +80,10 @@ def opened_by_root(command: tuple[str, ...], home: Path, log: Path) -> tuple[lis
     """The paths that processes of root try to open during a command, and those of other users."""
     words = ["strace", "-f", "-y", "-qq", "-o", str(log), "-e", f"trace={TRACED}"]
     python = [sys.executable, "-m", "hermes_doctor"]
+    endless = "--interval" in command
+    some_rounds = ["timeout", "--signal=TERM", "12"] if endless else []
     done = subprocess.run(
-        [*words, *python, *command, "--home", str(home)],
+        [*words, *some_rounds, *python, *command, "--home", str(home)],
         env=support.environ({"XDG_STATE_HOME": str(log.parent / "state")}),
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -85,8 +93,10 @@ def opened_by_root(command: tuple[str, ...], home: Path, log: Path) -> tuple[lis
     )
     if "PTRACE" in done.stderr or "ptrace" in done.stderr:
         pytest.skip("strace may not trace here")
-    assert done.returncode in (0, 1) or command == ("config",), done.stderr
+    expected = (124,) if endless else (0, 1)
+    assert done.returncode in expected or command == ("config",), done.stderr
     assert "Traceback" not in done.stderr
+    assert not endless or ("stopped after" in done.stdout and " warning " not in done.stdout)
     return _sorted(log.read_text(errors="replace"))
 
 
@@ -134,6 +144,25 @@ def test_root_opens_nothing_in_a_home(
     assert [path for path in by_others if path.startswith(tops)], "nothing was looked at"
 
 
+@pytest.mark.sampled
+def test_root_opens_nothing_while_it_finds_homes(trapped: Path, tmp_path: Path) -> None:
+    """Neither the folder of profiles nor the files that may name a process without a lock."""
+    if not shutil.which("strace"):
+        pytest.skip("strace is not installed")
+    profile = trapped / "profiles" / "coder"
+    (trapped / "profiles").unlink(missing_ok=True)
+    support.put(profile / "config.yaml", support.CONFIG)
+    support.put(profile / ".env", "TOKEN=profile-Kx9pLm2Tw\n")
+    crash_server.chown(trapped)
+    with pretender(tmp_path, {"HERMES_HOME": str(trapped)}):
+        by_root, by_others = opened_by_root(("check", "--all-homes"), trapped, tmp_path / "log")
+
+    tops = (str(trapped), str(trapped.parent / "secret"))
+    assert [path for path in by_root if path.startswith(tops)] == []
+    assert any(path.startswith(str(profile)) for path in by_others), "the profile was not found"
+    assert f"{trapped}/gateway.pid" in by_others
+
+
 def test_what_links_lead_to_is_not_read(trapped: Path) -> None:
     """They are open questions with a reason; and nothing is said to be in order."""
     document = support.check(trapped).json
@@ -142,6 +171,25 @@ def test_what_links_lead_to_is_not_read(trapped: Path) -> None:
     reasons = {check["id"]: check["reason"] or "" for check in document["checks"]}
     assert any("permission denied" in why for why in reasons.values())
     assert not [check for check in document["checks"] if check["status"] == "crashed"]
+
+
+def test_folders_of_root_that_are_not_searched(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No copy was found, and the report says where nobody has looked."""
+    (place / "root").mkdir(0o700)
+    home = support.healthy(place / "home")
+    (home / "state.db").unlink()
+    support.put(home / "sessions" / "one.jsonl", "{}\n")
+    crash_server.chown(home)
+
+    said = support.doctor(
+        "check", "--only", "DB-GONE", "--home", home, env={"HOME": str(place / "root")}
+    )
+
+    words = " ".join(said.out.split())
+    assert f"{place}/root could not be searched with the rights of the home's owner" in words
+    assert "hermes-doctor fix searches it as root" in words
 
 
 def without_times(document: dict[str, Any]) -> dict[str, Any]:
@@ -217,3 +265,17 @@ def _exists(name: str) -> bool:
         return importlib.util.find_spec(name) is not None
     except ModuleNotFoundError:
         return False
+
+
+def test_the_report_keeps_what_screens_need(place: Path) -> None:
+    """Words and numbers of a finding stay; what only a fix needs does not."""
+    suggests = ("hermes-doctor learn", "ask it")
+    data = {"suggests": suggests, "one_chat": True, "snapshot": object(), "edits": (object(),)}
+    bad = finding("PROVIDER-401", data=data)
+    made = report(bad)._replace(verdict=Verdict(VerdictKind.LIMITED, "limited", bad))
+
+    found = separate_look.look_at(place, lambda: made, load.load())
+
+    assert found.verdict is not None and found.verdict.primary is not None
+    kept = {"suggests": suggests, "one_chat": True}
+    assert [dict(one.data) for one in (*found.findings, found.verdict.primary)] == [kept, kept]

@@ -20,7 +20,7 @@ from hermes_doctor.model import CouldNotLook, Effect, Finding, Mark, Severity, S
 from hermes_doctor.plugins.log_rules.rule import Cause
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.system import time_limits
-from hermes_doctor.system.once import once
+from hermes_doctor.system.once import limited, once
 from tests.helpers import support
 
 Look = Callable[[Probes], Iterator[Finding | CouldNotLook]]
@@ -190,7 +190,7 @@ def test_the_end_of_the_time(home: Path) -> None:
     assert {one.reason for one in results} <= {running_checks.CUT_OFF, running_checks.NOT_STARTED}
     assert findings != []
     with pytest.raises(CouldNotLook, match="the time for the whole check was over"):
-        probes.databases()
+        limited("slow", 20, lambda: time.sleep(30), probes.end)
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyError, SystemExit, KeyboardInterrupt])

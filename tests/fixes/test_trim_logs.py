@@ -44,7 +44,11 @@ def test_dumps(home: Path) -> None:
     assert done.code == 0, done.out + done.err
     left = sorted(path.name for path in (home / "sessions").iterdir())
     assert left == [f"request_dump_{n:04}.json" for n in range(981, 1001)]
-    assert support.doctor("undo", "--yes", "--home", home).code == 0
+    asked = support.doctor("undo", "--home", home)
+    assert "→ and 976 more like these\n" in asked.out and len(asked.out.splitlines()) < 20
+    undone = support.doctor("undo", "--yes", "--home", home)
+    assert undone.code == 0
+    assert "✓ and 976 more: restored\n" in undone.out and len(undone.out.splitlines()) < 20
     assert len(list((home / "sessions").iterdir())) == 1001
 
 

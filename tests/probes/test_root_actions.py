@@ -13,6 +13,7 @@ import pytest
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes import root_actions
 from tests.helpers import support
+from tests.helpers.crash_server import STRANGER
 from tests.helpers.real.gateways import end
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root has something to do")
@@ -25,7 +26,11 @@ REFUSED = (
     ("journalctl", "--unit=hermes", "--vacuum-size=1"),
     ("journalctl", "--file=/etc/shadow"),
     ("docker",),
+    ("docker", "ps", "--all", "--no-trunc", "--format", "{{.ID}}"),
     ("docker", "run", "x"),
+    ("docker", "inspect", "--type", "container"),
+    ("docker", "logs", "--follow", "0a1"),
+    ("docker", "events", "--since", "2026-01-01", "--until", "0s"),
     ("docker", "exec", "x", "sh"),
     ("docker", "--host=tcp://x", "ps"),
     ("docker", "cp", "0a1:/etc/shadow", "-"),
@@ -40,7 +45,7 @@ REFUSED = (
 def test_other_commands_are_refused(home: Path, words: tuple[str, ...]) -> None:
     """A program, a command or an option that is not on the list."""
     with pytest.raises(CouldNotLook, match="root does not run"):
-        root_actions.actions(home)["command"]([*words], 1.0, 1000)
+        root_actions.actions(home, 0)["command"]([*words], 1.0, 1000)
 
 
 @pytest.mark.parametrize(
@@ -48,9 +53,6 @@ def test_other_commands_are_refused(home: Path, words: tuple[str, ...]) -> None:
     [
         ("journalctl", "--no-pager", "--output=json", "--since=@1", "--unit=a@b.service"),
         ("journalctl", "_SYSTEMD_USER_UNIT=a.service", "_UID=1", "+", "USER_UNIT=a.service"),
-        ("docker", "ps", "--all", "--no-trunc", "--format", "{{.ID}}"),
-        ("docker", "logs", "--tail", "40", "0a1"),
-        ("docker", "cp", "0a1:/etc/passwd", "-"),
     ],
     ids=" ".join,
 )
@@ -61,9 +63,97 @@ def test_commands_that_read_are_run(
     program = support.put(tmp_path / "bin" / words[0], '#!/bin/sh\necho "$*"\n', 0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
 
-    code, out, _ = root_actions.actions(home)["command"]([*words], 10.0, 1000)
+    code, out, _ = root_actions.actions(home, 0)["command"]([*words], 10.0, 1000)
 
     assert (code, out) == (0, " ".join(words[1:]) + "\n")
+
+
+ENGINE = """#!/bin/sh
+echo "$*" >> {log}
+case "$1 $2" in
+"ps --all") echo 0a1; echo 0b2; echo 0c3;;
+"inspect --type") case "$*" in *Mounts*)
+  printf '"0a1"\\t[{{"Source": "{home}", "Destination": "/opt/data"}}]\\t[]\\t{{}}\\n'
+  printf '"0b2"\\t[{{"Source": "/other", "Destination": "/opt/data"}}]\\t[]\\t{{}}\\n'
+  printf '"0c3"\\t[{{"Source": "{home}-b", "Destination": "/opt/data"}}]\\t[]\\t{{}}\\n';;
+*) echo '[]';; esac;;
+esac
+"""
+_EVENTS = (
+    *("events", "--since", "2026-01-01T00:00:00Z", "--until", "0s", "--filter", "container=ID"),
+    *("--filter", "event=kill", "--filter", "event=die", "--format", "{{.Action}} {{.x}}"),
+)
+ABOUT_ONE = (
+    ("inspect", "--type", "container", "ID"),
+    ("inspect", "--type", "container", "--format", "{{.Id}} {{.x}}", "ID"),
+    ("logs", "--tail", "40", "ID"),
+    ("logs", "--timestamps", "--since=1", "--tail=5", "ID"),
+    _EVENTS,
+    ("cp", "ID:/etc/passwd", "-"),
+)
+
+
+@pytest.fixture
+def engine(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A container engine with a container of the home and two others; its log has its words."""
+    log = tmp_path / "log"
+    program = ENGINE.format(log=log, home=home.resolve())
+    support.put(tmp_path / "bin" / "docker", program, 0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    monkeypatch.setenv("DOCKER_HOST", "unix:///run/of/a/test.sock")
+    return log
+
+
+def words_for(words: tuple[str, ...], id: str) -> list[str]:
+    """The words of a command about this container."""
+    return ["docker", *(word.replace("ID", id) for word in words)]
+
+
+@pytest.mark.parametrize("words", ABOUT_ONE, ids=" ".join)
+def test_a_container_of_the_home(home: Path, engine: Path, words: tuple[str, ...]) -> None:
+    """Root asks the engine about one that it found itself, and about no other one."""
+    actions = root_actions.actions(home, 0)
+
+    assert actions["command"](words_for(words, "0a1"), 10.0, 1000)[0] == 0
+    assert engine.read_text().splitlines()[-1] == " ".join(words_for(words, "0a1")[1:])
+    asked = engine.read_text()
+    for id in ("0b2", "0c3", "0a", "0a12", "f00"):
+        with pytest.raises(CouldNotLook, match="only about containers of this home"):
+            actions["command"](words_for(words, id), 10.0, 1000)
+    assert engine.read_text() == asked
+
+
+def test_another_container_beside_it(home: Path, engine: Path) -> None:
+    """Neither as a second one nor hidden in the word for the format."""
+    command = root_actions.actions(home, 0)["command"]
+
+    with pytest.raises(CouldNotLook, match="only about containers of this home"):
+        command(words_for(("inspect", "--type", "container", "0b2", "ID"), "0a1"), 10.0, 1000)
+    for more in (["--format", "x", "--size", "0a1"], ["--format", "x y", "--size 0a1"]):
+        with pytest.raises(CouldNotLook, match="root does not run"):
+            command(["docker", "inspect", "--type", "container", *more], 10.0, 1000)
+
+
+def test_the_containers_of_a_home(home: Path, engine: Path) -> None:
+    """Root lists them itself; the settings of others stay with root."""
+    actions = root_actions.actions(home, 0)
+
+    assert actions["containers"](None) == ["0a1"]
+    with pytest.raises(CouldNotLook, match="only about containers of this home"):
+        actions["stopped_by_record"]("0b2")
+
+
+def test_a_home_that_became_a_link_has_no_containers(
+    home: Path, engine: Path, tmp_path: Path
+) -> None:
+    """Its owner does not get those of another home."""
+    theirs = tmp_path / "theirs"
+    theirs.symlink_to(home)
+    actions = root_actions.actions(theirs, STRANGER)
+
+    assert actions["containers"](None) is None
+    with pytest.raises(CouldNotLook, match="only about containers of this home"):
+        actions["command"](["docker", "logs", "--tail", "4", "0a1"], 10.0, 1000)
 
 
 @pytest.fixture
@@ -90,7 +180,7 @@ def holder(home: Path, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 def test_a_process_of_root(home: Path, holder: subprocess.Popen[bytes]) -> None:
     """Of one that is no gateway only the files of the home are shown."""
-    seen = root_actions.actions(home)["process"](holder.pid)
+    seen = root_actions.actions(home, 0)["process"](holder.pid)
 
     st = (home / "state.db").stat()
     assert [one[1:] for one in seen["files"]] == [[str(home / "state.db"), st.st_dev, st.st_ino]]
@@ -102,13 +192,13 @@ def test_a_process_that_has_ended(home: Path, holder: subprocess.Popen[bytes]) -
     """Nothing is shown of it."""
     end(holder)
 
-    assert root_actions.actions(home)["process"](holder.pid) is None
+    assert root_actions.actions(home, 0)["process"](holder.pid) is None
 
 
 @pytest.mark.parametrize("commit", ["../../x", "a/b", ""])
 def test_no_path_in_what_was_learned(home: Path, commit: str) -> None:
     """Version and commit come from the home; they cannot lead elsewhere."""
-    learned = root_actions.actions(home)["learned"]
+    learned = root_actions.actions(home, 0)["learned"]
 
     assert learned("0.19.0", commit) is None
     assert learned("../../../etc/passwd", None) is None

@@ -210,6 +210,7 @@ def test_under_systemd(tmp_path: Path) -> None:
         [item] = done.json["repair"]["runs"][0]["items"]
         assert item["outcome"] == "not-connected"
         assert item["reason"].startswith("the gateway still stops: "), item
+        assert done.json["summary"]["verdict"] == "not working", done.out
         assert b"dm_policy: open" not in (home / "config.yaml").read_bytes(), "the repair stays"
         here.systemctl("stop", NAME)
 

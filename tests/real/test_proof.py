@@ -87,11 +87,20 @@ def test_the_newest_message_decides(hermes_home: MakeHome, tmp_path: Path) -> No
         assert "Your bot is working" in headline(one)
         assert "PROVIDER-401" not in one.check().codes
 
+        port = free_port()
         with (one.home / "config.yaml").open("a") as file:
-            file.write(FALLBACK.format(port=free_port()))
+            file.write(FALLBACK.format(port=port))
         platform.tell("model reject")
         assert ask(one) == "error", "the fallback fails, too"
-        assert "✗ Your bot is not working: " in headline(one)
+        assert "✗ Your bot is not working: custom rejects the key or login" in headline(one)
+        failed = one.check().json
+        assert failed["states"]["model"][0]["text"] == (
+            "custom, thinker: key rejected; fallback custom, spare: local server does not answer"
+        )
+        titles = {found["code"]: found["title"] for found in failed["findings"]}
+        assert titles["CFG-LOCAL-MODEL"] == (
+            f"fallback: the model server at 127.0.0.1:{port} does not answer"
+        )
         platform.tell("model answer")
         assert ask(one) == "stop"
         assert "Your bot is working" in headline(one), "the main model answers"
@@ -133,6 +142,8 @@ def test_a_restart_that_does_not_connect(hermes_home: MakeHome, tmp_path: Path) 
             "not-connected", "done", "started",
         )  # fmt: skip
         assert "QQ: WebSocket closed: code=4009" in item["reason"]
+        summary = done.json["summary"]
+        assert (summary["verdict"], summary["headline"]) == ("unknown", "Not connected yet: QQ.")
         assert one.pid != first, "the restart stays"
 
         before = closed(home)
@@ -140,7 +151,7 @@ def test_a_restart_that_does_not_connect(hermes_home: MakeHome, tmp_path: Path) 
         shown = fix(one, "QQ-4009", seconds=4)
         assert shown.code == 1
         assert ": restarted, not connected yet" in shown.out
-        assert "repaired and checked" not in shown.out
+        assert "repaired and checked" not in shown.out and "no problem" not in shown.out
         os.kill(one.pid, signal.SIGKILL)
         until(lambda: not Probes(Home(home)).gateways(), "the end of the gateway")
         started = fix(one, "GW-DOWN", seconds=4)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes_doctor.render.repair import plan_lines
+from hermes_doctor.records.journal import ItemRecord, Journal
+from hermes_doctor.render.repair import plan_lines, result_lines
 from hermes_doctor.repair.plan import PlannedItem
 from hermes_doctor.steps.files import SetMode
 from hermes_doctor.system.files import snapshot
 from tests.helpers.watch_parts import finding, report
+
+_NONE: frozenset[tuple[str, str]] = frozenset()
 
 
 def test_what_ends_with_its_cause_needs_nobody(tmp_path: Path) -> None:
@@ -52,3 +55,33 @@ def test_a_change_that_repairs_no_problem(tmp_path: Path) -> None:
 
     shown = str([*plan_lines(planned, tmp_path, "", "", report(stopped))])
     assert "No problem to repair; 1 change, no question" in shown
+
+
+def run(number: int, **outcomes: str) -> Journal:
+    """A run with one item for each subject, which ended like this."""
+    items = [
+        ItemRecord("mend", "BAD", subject, "looks", outcome=outcome)
+        for subject, outcome in outcomes.items()
+    ]
+    return Journal(f"run-{number}", "fix", "/home", "", "2026-01-02T03:04:05", items=items)
+
+
+def counted(
+    *runs: Journal, left: str = "", before: str = "", declined: frozenset[tuple[str, str]] = _NONE
+) -> str:
+    """The numbers in the result."""
+    after = report(*(finding("BAD", subject=one) for one in left))
+    planned = report(*(finding("BAD", subject=one) for one in before)) if before else None
+    lines = result_lines(after, runs, "", declined, planned)
+    said = " ".join("".join(word for word, _ in line.spans) for line in lines)
+    return said.partition("Repaired ")[2].partition(".")[0]
+
+
+def test_the_result_counts_what_the_plan_counted() -> None:
+    """A problem that waited for the repair of the same file and is gone counts as repaired."""
+    assert counted(run(1, a="verified", b="left")) == "2 of 2"
+    assert counted(run(1, a="verified", b="left"), left="b") == "1 of 2"
+    assert counted(run(1, a="not-enough"), run(2, a="verified")) == "1 of 1"
+    assert counted(run(1, a="verified"), declined=frozenset({("BAD", "b")})) == "1 of 2"
+    assert counted(run(1, a="verified", b="verified"), before="ab") == "1 of 1", "one number"
+    assert counted(run(1, a="verified", b="failed"), before="ab", left="b") == "0 of 1"

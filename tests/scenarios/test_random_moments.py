@@ -132,7 +132,7 @@ def test_killed_while_another_program_writes(name: str, tmp_path: Path) -> None:
                 run(words, home, delay)
                 assert settings(home) in known or _in_recovery(home), (name, delay)
                 code, _, out = run(words, home, None)
-                assert code == 0 or "othing" in out, (name, delay, out)
+                assert code == 0 or "othing" in out or "No run is left" in out, (name, delay, out)
             said = {
                 int(line) for line in log.read_text().splitlines(keepends=True) if line[-1:] == "\n"
             }
@@ -174,12 +174,7 @@ class Swapper(threading.Thread):
 
 
 FIX, CREATE, CHECK = ("fix", "--apply", "--yes"), ("backup", "create"), ("check",)
-RACES = [
-    (command, name)
-    for command in (FIX, CREATE, CHECK)
-    for name in FOLDERS
-    if (command, name) != (CREATE, ".")  # then the operator has named root's own home
-]
+RACES = [(command, name) for command in (FIX, CREATE, CHECK) for name in FOLDERS]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has something to lose here")

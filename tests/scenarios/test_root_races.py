@@ -97,6 +97,34 @@ def test_a_folder_that_is_a_symlink(
     assert crash_server.state(theirs / "kanban") == before
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_home_that_is_a_symlink(
+    server: Server, theirs: Path, tmp_path: Path, at_once: bool
+) -> None:
+    """Who can swap the home for a link does not lead root to a home of root's."""
+    elsewhere = double(theirs, tmp_path / "elsewhere", secret=True)
+    theirs.rename(theirs.parent / "moved")
+    top = theirs.parent
+    if not at_once:  # a folder above it
+        top.rename(tmp_path / "deep")
+        top.mkdir()
+        (tmp_path / "elsewhere").rename(tmp_path / "home")
+        elsewhere = tmp_path / "home"
+        (top / "above").symlink_to(tmp_path)
+        theirs = top / "above" / "home"
+    else:
+        theirs.symlink_to(elsewhere)
+    crash_server.chown(top)
+    intact = facts(elsewhere)
+
+    done = server(*CREATE, "--home", theirs)
+
+    assert facts(elsewhere) == intact
+    assert done.code == 2 and "is in the hands of another user" in done.said, done.said
+    made = server(*CREATE, "--home", elsewhere)
+    assert "created and verified" in made.out, "its path, named by the operator"
+
+
 @pytest.mark.parametrize("name", ["sessions", "skills", "kanban/boards/one"])
 def test_a_backup_holds_nothing_of_root(
     server: Server, theirs: Path, tmp_path: Path, name: str

@@ -10,6 +10,7 @@ import pytest
 from hermes_doctor.home import Home
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes.probes import Probes
+from hermes_doctor.render import config
 from hermes_doctor.settings import resolved
 from hermes_doctor.settings.resolved import Resolved, Route
 from tests.helpers import support
@@ -80,6 +81,29 @@ def test_states_of_keys(value: str, state: str) -> None:
 
     assert key is not None
     assert key.state == state
+
+
+@pytest.mark.parametrize(
+    ("address", "state"),
+    [("https://relay.example/v1", "missing"), ("http://127.0.0.1:8080/v1", "not needed")],
+)
+@pytest.mark.parametrize("older", [False, True])
+def test_the_variable_of_key_env_is_not_set(address: str, state: str, older: bool) -> None:
+    """A public relay needs its key; a server of one's own may not."""
+    text = RELAY.replace("https://relay.example/v1", address)
+    if older:
+        text = text.replace("providers:\n  openkey:\n", "custom_providers:\n  - name: openkey\n")
+    found = used(resolved.of(world(text)))
+
+    assert found.key is not None and found.base_url is not None
+    assert (found.base_url.value, found.key.state) == (address, state)
+    assert found.key.name == ("MY_KEY" if state == "missing" else "no key")
+    told = "\n".join(
+        "".join(said for said, _ in line.spans)
+        for line in config.lines(Path("/home"), "0.19.0", resolved.of(world(text)))
+    )
+    assert ("MY_KEY is missing" in told) == (state == "missing")
+    assert ("not needed" in told) == (state == "not needed")
 
 
 def test_a_reference_that_leads_nowhere() -> None:

@@ -23,7 +23,7 @@ from hermes_doctor.supervisors import (
     systemctl,
     systemd,
 )
-from hermes_doctor.system import commands
+from hermes_doctor.system import commands, root_parent
 from tests.helpers import support
 
 ID = "4f" * 32
@@ -106,6 +106,9 @@ def test_services_of_another(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     scope = supervisors_scope.Scope(4242, "alice", tmp_path, (tmp_path,))
 
     with pytest.raises(CouldNotLook, match="only alice or root"):
+        systemctl.ask(scope, ["hermes-gateway.service"])
+    monkeypatch.setattr(root_parent, "is_separate", lambda: True)
+    with pytest.raises(CouldNotLook, match="services of alice are not listed, because root looks"):
         systemctl.ask(scope, ["hermes-gateway.service"])
 
 

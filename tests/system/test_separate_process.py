@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pytest
 
 from hermes_doctor.message import Message, text
 from hermes_doctor.model import CouldNotLook, Evidence, Finding, Severity, Trouble
-from hermes_doctor.system import root_parent, separate_process
+from hermes_doctor.system import root_parent, separate_process, transfer
 from hermes_doctor.system.privileges import Privileges
 from hermes_doctor.system.root_parent import ask_root
 from hermes_doctor.system.separate_process import run_as
@@ -75,7 +77,7 @@ def test_plain_values_come_back() -> None:
     assert found == (made._replace(data={}), {"n": 1.5}, Path("/z"))
     assert isinstance(found[0].title, Message)
     assert found[0].title.template == "{name} is {what}"
-    assert found[0].title.values == {"name": "x", "what": "/y"}
+    assert found[0].title.values == {"name": "x", "what": Path("/y")}
 
 
 class _Odd:
@@ -85,9 +87,17 @@ class _Odd:
 
 @pytest.mark.parametrize("value", [_Odd(), os.stat("/"), USER])
 def test_nothing_else_comes_back(value: object) -> None:
-    """Root makes no other values, and calls nothing that the other process names."""
-    with pytest.raises(CouldNotLook, match="not valid"):
+    """The other process sends no other values."""
+    with pytest.raises(CouldNotLook, match="may not pass"):
         run_as(USER, lambda: value, {})
+
+
+def test_root_makes_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the other process sends: root calls nothing that it names."""
+    monkeypatch.setattr(transfer, "dump", lambda *_: b'["os.system", "true"]')
+
+    with pytest.raises(CouldNotLook, match="not valid"):
+        run_as(USER, lambda: 1, {})
 
 
 @pytest.mark.parametrize(
@@ -158,3 +168,37 @@ def test_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(CouldNotLook, match="was stopped"):
         run_as(USER, lambda: os.kill(os.getpid(), signal.SIGSTOP), {})
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_it_takes_too_long(monkeypatch: pytest.MonkeyPatch, asks: bool) -> None:
+    """Whether it is silent or asks again and again; it is gone then."""
+    monkeypatch.setattr(separate_process, "STILL", 0.1)
+
+    def work() -> None:
+        while True:
+            time.sleep(0.01)
+            if asks:
+                ask_root("uid")
+
+    with pytest.raises(CouldNotLook, match=r"took longer than 0\.3 s"):
+        run_as(USER, work, {"uid": os.geteuid}, limit=0.3)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_one_that_hangs_in_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root does not wait for it, and starts no other one until it is gone."""
+    monkeypatch.setattr(separate_process, "UNKILLABLE", 0.0)
+    waits = [(0, 0), (0, 0)]
+    wait = os.waitpid
+    monkeypatch.setattr(os, "waitpid", lambda *given: waits.pop() if waits else wait(*given))
+
+    assert run_as(USER, lambda: 1, {}) == 1
+    waits.append((0, 0))
+    with pytest.raises(CouldNotLook, match="an earlier check still waits"):
+        run_as(USER, lambda: 2, {})
+    monkeypatch.undo()
+    while separate_process._hanging:
+        with contextlib.suppress(CouldNotLook):
+            assert run_as(USER, lambda: 3, {}) == 3

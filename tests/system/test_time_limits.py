@@ -144,3 +144,13 @@ def test_a_command_on_a_busy_machine(running: dict[str, float]) -> None:
 def test_processors() -> None:
     """Those of the machine, as the runnable processes are counted."""
     assert time_limits._count() == os.cpu_count()
+
+
+@pytest.mark.parametrize(("load", "factor"), [(0.0, 1.0), (1.0, 1.0), (2.0, 2.0), (9.0, 3.0)])
+def test_patience(monkeypatch: pytest.MonkeyPatch, load: float, factor: float) -> None:
+    """The load of the last minute gives a command more time, within bounds."""
+    monkeypatch.setattr(time_limits, "_count", lambda: 1.0)
+    monkeypatch.setattr(time_limits, "_small_share", lambda: 1.0)
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+
+    assert time_limits.patience.__wrapped__() == factor

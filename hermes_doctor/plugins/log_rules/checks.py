@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hermes_doctor.plugins.log_rules.folder import Folder
     from hermes_doctor.plugins.log_rules.incident import Incident
     from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.settings.resolved import Resolved, Route
 
 ID = "log-rules"
 GROUP = "logs"
@@ -50,32 +51,43 @@ def _look(probes: Probes, folder: Folder) -> Iterator[Finding | CouldNotLook | P
 
 def _with_names(probes: Probes, incidents: Iterable[Incident]) -> Iterator[Incident]:
     """Add what only the settings say: the operator's name of a provider, and where its key is."""
-    for one in incidents:
+    for incident in incidents:
+        one = incident
         if one.cleared_at is not None:
             yield one
             continue
-        provider, more = one.key.get("provider"), dict(one.fields)
-        if provider == "custom":
-            found = probes.resolved()
-            names = {way.operators_name for way in (found.main, *found.fallback)} - {""}
-            if len(names) == 1:
-                more["provider"] = names.pop()
-        if "{key}" in one.rule.next and (place := _place_of_key(probes, provider)):
+        provider, route = one.key.get("provider"), None
+        if provider is not None and (found := _settings(probes)):
+            from hermes_doctor.plugins.log_rules.failed_route import with_route
+
+            one, route = with_route(one, found)
+            ways = [route] if route else [found.main, *found.fallback]
+            names = {way.operators_name for way in ways} - {""}
+            if provider == "custom" and len(names) == 1:
+                one = one._replace(fields={**one.fields, "provider": names.pop()})
+        more = dict(one.fields)
+        if "{key}" in one.rule.next and (place := _place_of_key(probes, provider, route)):
             more["key"] = place
         yield one._replace(fields=more)
 
 
-def _place_of_key(probes: Probes, provider: str | None) -> str:
+def _settings(probes: Probes) -> Resolved | None:
+    try:
+        return probes.resolved()
+    except CouldNotLook:
+        return None
+
+
+def _place_of_key(probes: Probes, provider: str | None, route: Route | None) -> str:
     """Where the key of a provider is set; empty if that is unknown or not one single place."""
     from hermes_doctor.settings.sourced_text import CONFIG, ENV
 
-    try:
-        found = probes.resolved()
-    except CouldNotLook:
+    found = _settings(probes)
+    if found is None:
         return ""
     sources = {
         way.key.source.via or way.key.source
-        for way in (found.main, *found.fallback)
+        for way in ([route] if route else [found.main, *found.fallback])
         if way.key and way.provider and provider in ("", None, way.provider.value)
     }
     if len(sources) != 1:

@@ -59,14 +59,16 @@ def _finding(same: list[Incident], subject: str, where: Callable[[LogEntry], str
     kept = [*quotes[:1], *quotes[1:][-(QUOTES - 1) :]]
     severity = Severity(rule.severity)
     doubt = last.doubtful
+    about = last.about_fallback if all(one.about_fallback for one in same) else ""
     if (doubt or last.rise or last.answered_by) and severity.rank < Severity.WARNING.rank:
         severity = Severity.WARNING
     return Finding(
         code=rule.code,
         severity=severity,
-        title=title(last),
+        title=_of_fallback(title(last)) if about else title(last),
         subject=subject,
         detail=sentences(
+            text("Hermes asks this fallback if the main model fails.") if about else "",
             _detail(last),
             "" if last.rise else _often(count, same, sessions),
             _doubt(doubt),
@@ -82,9 +84,15 @@ def _finding(same: list[Incident], subject: str, where: Callable[[LogEntry], str
             "one_chat": len(sessions) == 1,
             **({"database": rule.database} if rule.database else {}),
             **({"fallback": shown(last.answered_by)} if last.answered_by else {}),
+            **({"about_fallback": shown(about)} if about else {}),
             **_keys(last),
         },
     )
+
+
+def _of_fallback(said: Message) -> Message:
+    """Say that a title is not about the main model."""
+    return Message(f"fallback: {said.template}", said.values)
 
 
 def _detail(incident: Incident) -> str:

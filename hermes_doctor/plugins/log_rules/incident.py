@@ -50,6 +50,8 @@ class Incident(NamedTuple):
     """The rate of the lines, if they are reported only because it has risen."""
     answered_by: str = ""
     """Who answered the last message in its place, such as a fallback model; "" if nobody did."""
+    about_fallback: str = ""
+    """The fallback that the lines are about, if they are not about the main model."""
 
 
 class OpenIncident:

@@ -300,3 +300,95 @@ def test_nothing_was_written_yet(tmp_path: Path, name: str | None, status: str) 
     [log] = [one for one in support.check(home).json["checks"] if one["id"] == "log-rules"]
 
     assert log["status"] == status
+
+
+MAIN, SPARE = "http://127.0.0.1:7001/v1", "http://127.0.0.1:7002/v1"
+TWO_SERVERS = f"""\
+model: {{provider: custom, default: thinker, base_url: {MAIN}, api_key: no-key}}
+fallback_providers:
+- {{provider: custom, model: spare, base_url: {SPARE}, api_key: no-key}}
+"""
+LOOP = "agent.conversation_loop"
+DOWN = "local server does not answer"
+
+
+def attempt(minutes: float, address: str, model: str, error: str, summary: str) -> LogEntry:
+    """A call that failed, as Hermes 0.19 logs it; both servers are called `custom`."""
+    words = (
+        f"API call failed (attempt 1/3) error_type={error} thread=asyncio_0:1 provider=custom "
+        f"base_url={address} model={model} summary={summary}"
+    )
+    return ago(minutes, words, logger=LOOP)
+
+
+def refused(minutes: float) -> LogEntry:
+    """The main model rejects the key."""
+    return attempt(minutes, MAIN, "thinker", "AuthenticationError", "HTTP 401: invalid key")
+
+
+def down(minutes: float, address: str, model: str) -> list[LogEntry]:
+    """Nothing listens at the address, although Hermes adds a slash to it."""
+    error = "APIConnectionError", "Connection error."
+    return [attempt(minutes - n / 60, f"{address}/", model, *error) for n in range(3)]
+
+
+def given_up(minutes: float) -> LogEntry:
+    """The message gets no answer."""
+    words = (
+        "API call failed after 3 retries. Connection error. | provider=custom model=spare msgs=2"
+    )
+    return ago(minutes, words, "ERROR", LOOP)
+
+
+def judged(home: Path, *entries: LogEntry) -> tuple[list[tuple[str, str]], str, str]:
+    """Each problem of the model with its title, the line about the model, and the headline."""
+    support.put(home / "config.yaml", TWO_SERVERS)
+    put(home, *entries)
+    found = support.doctor("check", "--json", "--home", home).json
+    titles = [
+        (one["code"], one["title"])
+        for one in found["findings"]
+        if one["code"] in ("PROVIDER-401", "PROVIDER-DOWN", "CFG-LOCAL-MODEL")
+    ]
+    return titles, found["states"]["model"][0]["text"], found["summary"]["headline"]
+
+
+def test_the_fallback_is_not_the_main_model(home: Path) -> None:
+    """The main model refuses the key, and nothing listens at the fallback's address."""
+    titles, state, headline = judged(home, refused(10), *down(9.9, SPARE, "spare"), given_up(9.5))
+
+    closed = "fallback: the model server at 127.0.0.1:7002 does not answer"
+    assert sorted(titles) == [
+        ("CFG-LOCAL-MODEL", closed),
+        ("PROVIDER-401", "custom rejects the key or login"),
+    ]
+    assert state == "custom, thinker: key rejected; fallback custom, spare: " + DOWN
+    assert "custom rejects the key or login (1 of" in headline
+
+
+def test_both_servers_are_down(home: Path) -> None:
+    """The main one is named, although the lines about the fallback are newer."""
+    titles, state, _ = judged(
+        home, *down(10, MAIN, "thinker"), *down(9.9, SPARE, "spare"), given_up(9.5)
+    )
+
+    assert titles == [("CFG-LOCAL-MODEL", "the model server at 127.0.0.1:7001 does not answer")]
+    assert state == f"custom, thinker: {DOWN}"
+
+
+def test_only_the_fallback_is_known_to_be_down(home: Path) -> None:
+    """The line about the model does not say it of the main one."""
+    titles, state, _ = judged(home, *down(9.9, SPARE, "spare"), given_up(9.5))
+
+    assert [title for _, title in titles] == [
+        "fallback: the model server at 127.0.0.1:7002 does not answer"
+    ]
+    assert state == f"custom, thinker; fallback custom, spare: {DOWN}"
+
+
+def test_a_server_that_is_not_set_any_more(home: Path) -> None:
+    """The settings were changed since: the finding is as the line says."""
+    titles, state, _ = judged(home, *down(9.9, "http://127.0.0.1:7003/v1", "old"), given_up(9.5))
+
+    assert titles == [("CFG-LOCAL-MODEL", "the model server at 127.0.0.1:7003 does not answer")]
+    assert state == f"custom, thinker: {DOWN}"

@@ -1,4 +1,4 @@
-"""Values pass between the processes of a watch unchanged, and nothing else passes."""
+"""Values pass between our processes unchanged, and nothing else passes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from hermes_doctor.home import Home
 from hermes_doctor.message import Message, text
 from hermes_doctor.model import Evidence, Finding, Gateway, Report, Severity
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.watch import transfer
+from hermes_doctor.system import transfer
+from hermes_doctor.watch.child_process import MODULES
 from hermes_doctor.watch.events import EventKind, WatchEvent
 from hermes_doctor.watch.state import FailedRepair
 from tests.helpers import support
@@ -19,7 +20,7 @@ from tests.helpers.watch_parts import AT, finding, report
 
 
 def passed(value: object) -> object:
-    return transfer.parse(transfer.dump(value))
+    return transfer.parse(transfer.dump(value, MODULES), MODULES)
 
 
 @pytest.mark.parametrize(
@@ -77,6 +78,21 @@ def test_a_text_keeps_its_template() -> None:
     assert passed(odd) == "an odd thing is odd"
 
 
+def test_a_template_of_another_process_is_not_filled() -> None:
+    """It could ask for a text that fills the memory."""
+    data = b'["text", "said", "{n:>99999999999}", ["mapping", ["n", 1]]]'
+    assert transfer.parse(data) == "said"
+
+
+def test_only_named_modules() -> None:
+    """The values of others do not pass."""
+    event = WatchEvent(EventKind.HEALED, AT, "t")
+    with pytest.raises(TypeError, match="may not pass"):
+        transfer.dump(event)
+    with pytest.raises(ValueError, match="WatchEvent"):
+        transfer.parse(transfer.dump(event, MODULES))
+
+
 class Odd:
     def __str__(self) -> str:
         return "an odd thing"
@@ -103,6 +119,7 @@ def test_what_may_not_pass() -> None:
         b'["time", "soon"]',
         b'["mapping", [["list"], 1]]',
         b'["text", "{x.__class__}", ["mapping"]]',
+        b'["WatchEvent", "healed"]',
         b"[" * 100_000,
     ],
 )
