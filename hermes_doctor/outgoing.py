@@ -91,18 +91,23 @@ class KnownSecrets:
             is_late = self._reader is not None and self._reader.is_alive()
             if is_late or time.monotonic() - self._asked < PAUSE:
                 return
-            self._reader = threading.Thread(target=self._read, name="secrets", daemon=True)
             self._error = None
-            try:
-                self._reader.start()
-            except RuntimeError:  # no memory for its stack
-                self._read()
-            else:
-                self._reader.join(_LONGEST_WAIT)
+            self._start_reader()
             if self._error is not None:
                 raise self._error
         finally:
             self._lock.release()
+
+    def _start_reader(self) -> None:
+        self._reader = threading.Thread(target=self._read, name="secrets", daemon=True)
+        try:
+            self._reader.start()
+        except RuntimeError:  # no memory for its stack
+            self._reader = threading.current_thread()
+            self._read()
+            self._reader = None
+        else:
+            self._reader.join(_LONGEST_WAIT)
 
     def _read(self) -> None:
         try:

@@ -224,6 +224,26 @@ def test_a_source_that_hangs(known: outgoing.KnownSecrets, monkeypatch: pytest.M
     assert known.mask("behind-Kx9pLm2Tw") == "(16-character value)"
 
 
+def test_no_memory_for_a_thread(
+    known: outgoing.KnownSecrets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread that prints asks the sources itself, each time."""
+
+    def fail(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(outgoing, "PAUSE", 0.0)
+    monkeypatch.setattr(threading.Thread, "start", fail)
+    answers = [[[Secret(f"{number}-Kx9pLm2Tw")]] for number in ("first", "other")]
+    known.add_source("x", lambda: answers.pop(0) if answers else [])
+    known.add_source("y", lambda: [[Secret(known.mask("third-Kx9pLm2Tw"))]])
+
+    known.mask("something")
+
+    shown = known.mask("first-Kx9pLm2Tw other-Kx9pLm2Tw third-Kx9pLm2Tw")
+    assert shown == " ".join(["(15-character value)"] * 3)
+
+
 def test_an_error_of_a_source(known: outgoing.KnownSecrets) -> None:
     """It reaches whoever wanted to print, because a secret could be missing."""
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.system import time_limits
 from tests.helpers import fuzzed_homes, support
 
 HOMES = int(os.environ.get("FUZZED_HOMES", "120"))
@@ -62,6 +63,8 @@ def test_fuzzed_home(folder: Path, seed: int) -> None:
     home = folder / "home"
     done = fuzzed_homes.make(home, seed)
     before = fuzzed_homes.fingerprint(home)
+    time_limits.patience.cache_clear()
+    allowed = SECONDS * time_limits.patience()  # more if the machine is busy now
 
     code, out, err, megabytes, seconds = run("check", "--json", "--home", home)
 
@@ -76,5 +79,5 @@ def test_fuzzed_home(folder: Path, seed: int) -> None:
         assert "Traceback" not in text, (done, text)
         assert "This is a bug" not in text, (done, text)
     assert max(megabytes, other[3]) < MEGABYTES, (done, megabytes, other[3])
-    assert seconds < SECONDS, (done, seconds)
+    assert seconds < allowed, (done, seconds)
     assert fuzzed_homes.fingerprint(home) == before, done
