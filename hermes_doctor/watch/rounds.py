@@ -203,6 +203,7 @@ class Watch:
                 self.notices.stand(_broken(report))
             for event in self.notices.flush(self.memory.notified, self.clock.boot_clock()):
                 self._say(event)
+        self._save()  # at once, so that nobody is told twice if the watch is killed now
         self._record(report)
         self._save()
         if not again:
