@@ -17,11 +17,14 @@ COMMAND = 360 * MEGABYTE
 """For a whole command: with the program itself less than 400 MB."""
 CHECKS = 300 * MEGABYTE
 """For the checks. The rest is for the report, because glibc keeps what a thread has freed."""
+STACK = 8 * MEGABYTE
+"""For each thread. A higher `ulimit -s` would use up the memory before a thread does anything."""
+NO_THREAD = "could not start a thread, because memory or the number of processes is limited"
 _guard = threading.Lock()
 _limits: list[int] = []
 """Those that apply now; the lowest one counts."""
-_before: int | None = None
-"""The limit without ours."""
+_before: tuple[int, int] | None = None
+"""The limits of data and stack without ours."""
 
 
 @contextlib.contextmanager
@@ -44,15 +47,28 @@ def reason(what: str, most: int = CHECKS) -> Message:
 
 
 def _apply() -> None:
-    """Set the soft limit; one that the operator has set is never raised."""
+    """Set the soft limits; one that the operator has set is never raised."""
     global _before
     import resource
 
-    now, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    try:
+        (data, most_data), (stack, most_stack) = map(
+            resource.getrlimit, (resource.RLIMIT_DATA, resource.RLIMIT_STACK)
+        )
+    except OSError:  # a container or a hardened service forbids the system call
+        return
     if _before is None:
-        _before = now
-    known = [limit for limit in (_before, *_limits) if limit != resource.RLIM_INFINITY]
+        _before = data, stack
+    infinite = resource.RLIM_INFINITY
+    known = [one for one in (_before[0], *_limits) if one != infinite]
+    capped = _before[1] != infinite and _before[1] > STACK  # without a limit, threads get 2 MB
     with contextlib.suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_DATA, (min(known, default=resource.RLIM_INFINITY), hard))
+        resource.setrlimit(resource.RLIMIT_DATA, (min(known, default=infinite), most_data))
+    if capped:
+        threading.stack_size(STACK if _limits else 0)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(
+                resource.RLIMIT_STACK, (STACK if _limits else _before[1], most_stack)
+            )
     if not _limits:
         _before = None
