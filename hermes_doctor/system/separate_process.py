@@ -27,6 +27,7 @@ import socket
 import struct
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar
@@ -99,10 +100,25 @@ def run_as(
     except (ConnectionError, TimeoutError) as error:
         raise CouldNotLook(_CUT_OFF) from error
     finally:
-        os.kill(pid, signal.SIGKILL)  # its user may have stopped it, even now
-        os.waitpid(pid, 0)
+        _end(pid)
     made: T = _loads(result, modules)
     return made
+
+
+def _end(pid: int) -> None:
+    """Kill the child, which its user may have stopped, even now.
+
+    In a container without the capability to kill processes of others, wait a moment for its end.
+    """
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except PermissionError:
+        for _ in range(200):
+            if os.waitpid(pid, os.WNOHANG) != (0, 0):
+                return
+            time.sleep(0.005)
+        return
+    os.waitpid(pid, 0)
 
 
 def _refuse_stopped(pid: int) -> None:

@@ -139,3 +139,16 @@ def test_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(CouldNotLook, match="was stopped"):
         run_as(USER, lambda: os.kill(os.getpid(), signal.SIGSTOP), {})
+
+
+def test_without_the_capability_to_kill(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that has dropped it: the child ends by itself, and nothing is left."""
+
+    def refuse(*_: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "kill", refuse)
+    child = run_as(USER, os.getpid, {})
+
+    with pytest.raises(ChildProcessError):
+        os.waitpid(child, os.WNOHANG)
