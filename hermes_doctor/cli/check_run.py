@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -82,6 +83,8 @@ def run(
                 )
 
         report = separate_look.look_at(one.path, examine, found)
+        if len(homes) > 1:
+            gc.collect()  # the next home needs the memory, which is limited
         shown = shared_options.filter_report(shared_options.mark_muted(report), codes)
         reports.append(_with_times(one, shown) if chosen in (TEXT, "json") else shown)
     thresholds = {report.home: threshold_for(fail_on, report.home) for report in reports}

@@ -272,7 +272,7 @@ class Run:
         self._idle.clear()
         try:
             threading.Thread(target=worker.work, name="check-worker", daemon=True).start()
-        except RuntimeError:  # no memory for its stack
+        except RuntimeError:
             self._workers.remove(worker)
             if not self._workers:
                 self._give_up_waiting()
@@ -280,7 +280,7 @@ class Run:
     def _give_up_waiting(self) -> None:
         """Give up the checks that have not started."""
         while self._waiting:
-            self._keep(RunningCheck(self._waiting.pop(), memory_limit.reason("this check")))
+            self._keep(RunningCheck(self._waiting.pop(), memory_limit.NO_THREAD))
         self._idle.set()
 
     def _give_up(self) -> None:

@@ -92,7 +92,7 @@ def _sound(
 ) -> Sound:
     if max(header.snapshot.size, undo.pages * undo.page_size) > max_bytes:
         return None
-    data = os.pread(main, max_bytes, 0)
+    data = os.pread(main, min(max_bytes, os.fstat(main).st_size), 0)
     try:
         return _passes(journals.rolled_back(fd, undo, data), limit), _passes(data, limit)
     except CouldNotLook:

@@ -162,9 +162,11 @@ def read_image(files: OpenFiles, *, max_bytes: int, log: WriteAheadLog | None = 
 
 
 def _all(fd: int, max_bytes: int) -> bytes:
-    if os.fstat(fd).st_size > max_bytes:
+    """Read a whole file; the memory for it is taken before it is read, so no more than needed."""
+    length = os.fstat(fd).st_size
+    if length > max_bytes:
         raise CouldNotLook(text("it is larger than {size}", size=size(max_bytes)))
-    return os.pread(fd, max_bytes, 0)
+    return os.pread(fd, length, 0)
 
 
 def _overlaid(fd: int, log: WriteAheadLog, data: bytearray, max_bytes: int) -> bytearray:

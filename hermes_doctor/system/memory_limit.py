@@ -20,11 +20,14 @@ CHECKS = 300 * MEGABYTE
 """For the checks. The rest is for the report, because glibc keeps what a thread has freed."""
 _PROGRAM = 60 * MEGABYTE
 """What the program itself needs, at most; a process that has more when it begins may keep that."""
+STACK = 8 * MEGABYTE
+"""For each thread. A higher `ulimit -s` would use up the memory before a thread does anything."""
+NO_THREAD = "could not start a thread, because memory or the number of processes is limited"
 _guard = threading.Lock()
 _limits: list[int] = []
 """Those that apply now; the lowest one counts."""
-_before: int | None = None
-"""The limit without ours."""
+_before: tuple[int, int] | None = None
+"""The limits of data and stack without ours."""
 _kept = 0
 """The bytes that this process had before, beside the program itself: in tests, or in a program of
 others that calls this one."""
@@ -50,17 +53,30 @@ def reason(what: str, most: int = CHECKS) -> Message:
 
 
 def _apply() -> None:
-    """Set the soft limit; one that the operator has set is never raised."""
+    """Set the soft limits; one that the operator has set is never raised."""
     global _before, _kept
     import resource
 
-    now, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    try:
+        (data, most_data), (stack, most_stack) = map(
+            resource.getrlimit, (resource.RLIMIT_DATA, resource.RLIMIT_STACK)
+        )
+    except OSError:  # a container or a hardened service forbids the system call
+        return
     if _before is None:
-        _before, _kept = now, max(0, _data() - _PROGRAM)
+        _before, _kept = (data, stack), max(0, _data() - _PROGRAM)
+    infinite = resource.RLIM_INFINITY
     ours = [limit + _kept for limit in _limits]
-    known = [limit for limit in (_before, *ours) if limit != resource.RLIM_INFINITY]
+    known = [one for one in (_before[0], *ours) if one != infinite]
+    capped = _before[1] != infinite and _before[1] > STACK  # without a limit, threads get 2 MB
     with contextlib.suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_DATA, (min(known, default=resource.RLIM_INFINITY), hard))
+        resource.setrlimit(resource.RLIMIT_DATA, (min(known, default=infinite), most_data))
+    if capped:
+        threading.stack_size(STACK if _limits else 0)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(
+                resource.RLIMIT_STACK, (STACK if _limits else _before[1], most_stack)
+            )
     if not _limits:
         _before = None
 

@@ -114,8 +114,8 @@ def start_thread(name: str, cell: CachedCall, ask: Callable[[], Any]) -> None:
     thread = threading.Thread(target=cell.fill, args=(cell, ask), name=name, daemon=True)
     try:
         thread.start()
-    except RuntimeError:  # no memory for its stack
-        cell.error = CouldNotLook(memory_limit.reason(f"reading the {cell.name}"))
+    except RuntimeError:
+        cell.error = CouldNotLook(memory_limit.NO_THREAD)
         cell.done.set()
 
 

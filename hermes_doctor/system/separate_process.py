@@ -126,7 +126,8 @@ def _refuse_stopped(pid: int) -> None:
 
 def _end(pid: int) -> None:
     """Kill the child, and wait until it is gone, unless it hangs in the kernel."""
-    os.kill(pid, signal.SIGKILL)  # its user may have stopped it, even now
+    with contextlib.suppress(PermissionError):  # a container may take this right; it ends by itself
+        os.kill(pid, signal.SIGKILL)  # its user may have stopped it, even now
     until = time.monotonic() + UNKILLABLE
     while os.waitpid(pid, os.WNOHANG)[0] != pid:
         if time.monotonic() > until:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from hermes_doctor.model import Severity, Status
-from hermes_doctor.sqlite import condition
+from hermes_doctor.sqlite import condition, snapshot
+from hermes_doctor.system.files import MEGABYTE
 from tests.helpers import damage
 from tests.helpers.damage import PAGE
 from tests.helpers.one_check import ask, codes
@@ -316,3 +318,16 @@ def test_a_journal_mode_without_effect(home: Path) -> None:
     with damage.opened(path) as db:
         db.execute("PRAGMA journal_mode=DELETE")
     assert ask("database-log", home)[1] == []
+
+
+def test_memory_for_what_is_there(home: Path) -> None:
+    """However large a database may be, a small one takes only the memory that it needs."""
+    most = 128 * MEGABYTE
+    with snapshot.open_files(home / "state.db") as files:
+        tracemalloc.start()
+        try:
+            snapshot.read_image(files, max_bytes=most)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert peak < most / 10

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import fcntl
+import gc
 import importlib.util
 import json
 import os
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+import weakref
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -26,8 +28,10 @@ import typer.core
 import typer.main
 from rich.cells import cell_len
 
-from hermes_doctor.cli import demo_home
+from hermes_doctor.cli import check_run, demo_home
 from hermes_doctor.cli.commands import app, build_only
+from hermes_doctor.examination import runner
+from hermes_doctor.probes.probes import Probes
 from tests.helpers import damage, support, terminal_screen
 
 COMMAND = (
@@ -1232,3 +1236,27 @@ def test_check_and_fix_use_the_same_numbers(tmp_path: Path) -> None:
     assert numbers[:4] == [1, 2, 4, 6], "3 is the token, 5 the gateway"
     assert f"{len(set(numbers))} of {len(shown)} problems, " in planned
     assert "show repairs of 1-2, 4, 6" in checked
+
+
+def test_homes_do_not_pile_up(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With --all-homes, what was read of one home is forgotten before the next one is examined."""
+    for name in ("one", "two"):
+        support.healthy(home / "profiles" / name)
+    earlier: list[weakref.ref[Probes]] = []
+    kept: list[int] = []
+    report = runner.report
+
+    def count(probes: Probes, *args: Any, **options: Any) -> Any:
+        kept.append(sum(one() is not None for one in earlier))
+        earlier.append(weakref.ref(probes))
+        return report(probes, *args, **options)
+
+    monkeypatch.setattr(runner, "report", count)
+    gc.disable()
+    try:
+        check_run.run(home, all_homes=True, json=True)
+    finally:
+        gc.enable()
+
+    assert len(kept) >= 3
+    assert not any(kept[1:])

@@ -19,7 +19,7 @@ from hermes_doctor.lazy import EMPTY
 from hermes_doctor.model import CouldNotLook, Effect, Finding, Mark, Severity, Skip, Status
 from hermes_doctor.plugins.log_rules.rule import Cause
 from hermes_doctor.probes.probes import Probes
-from hermes_doctor.system import time_limits
+from hermes_doctor.system import memory_limit, time_limits
 from hermes_doctor.system.once import limited, once
 from tests.helpers import support
 
@@ -150,6 +150,23 @@ def test_deep_stretches_the_limits(home: Path) -> None:
     [result], _ = examine(Probes(Home(home), deep=True), [ask(slow, limit=0.05)])
 
     assert result.status is Status.OK
+
+
+def test_no_thread(probes: Probes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is the reason which is given, and not that a check needs too much memory."""
+
+    def never(_: Probes) -> Iterator[Finding]:
+        yield found()
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    [unknown], findings = examine(probes, [ask(never)])
+
+    assert unknown.status is Status.UNKNOWN
+    assert unknown.reason == memory_limit.NO_THREAD
+    assert not findings
 
 
 def test_memory(probes: Probes) -> None:

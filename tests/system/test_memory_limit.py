@@ -85,3 +85,53 @@ def test_a_command_that_needs_too_much() -> None:
 
     assert done.returncode == 2
     assert done.stderr == "hermes-doctor: This command needs more than 360 MB of memory.\n"
+
+
+def test_a_large_stack(home: Path) -> None:
+    """Threads with stacks of `ulimit -s` would use up the memory before they do anything."""
+    hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
+    large = 1024 * MEGABYTE
+    if hard != resource.RLIM_INFINITY and hard < large:
+        pytest.skip("the limit of stacks cannot be raised here")
+
+    done = support.spawned(
+        "check",
+        "--home",
+        home,
+        "--json",
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (large, hard)),
+    )
+
+    assert "could not start a thread" not in done.out
+    assert "of memory" not in done.out
+
+
+def test_stacks_are_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the limit has ended."""
+    hard = resource.getrlimit(resource.RLIMIT_STACK)[1]
+    soft_stacks = [64 * MEGABYTE, hard]
+    sizes: list[int] = []
+
+    def set_limit(kind: int, limits: tuple[int, int]) -> None:
+        if kind == resource.RLIMIT_STACK:
+            soft_stacks[0] = limits[0]
+
+    monkeypatch.setattr(resource, "setrlimit", set_limit)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (soft_stacks[0], hard))
+    monkeypatch.setattr("threading.stack_size", sizes.append)
+    with memory_limit.limited(), memory_limit.limited(memory_limit.CHECKS):
+        assert soft_stacks[0] == sizes[-1] == memory_limit.STACK
+    assert soft_stacks[0] == 64 * MEGABYTE
+    assert sizes[-1] == 0
+
+
+def test_limits_that_are_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container or a hardened service may refuse the system call; then there is no limit."""
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(resource, "getrlimit", refuse)
+    monkeypatch.setattr(resource, "setrlimit", refuse)
+    with memory_limit.limited(), memory_limit.limited(memory_limit.CHECKS):
+        pass

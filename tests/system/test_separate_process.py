@@ -208,3 +208,16 @@ def test_one_that_hangs_in_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     while separate_process._hanging:
         with contextlib.suppress(CouldNotLook):
             assert run_as(USER, lambda: 3, {}) == 3
+
+
+def test_without_the_capability_to_kill(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that has dropped it: the child ends by itself, and nothing is left."""
+
+    def refuse(*_: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "kill", refuse)
+    child = run_as(USER, os.getpid, {})
+
+    with pytest.raises(ChildProcessError):
+        os.waitpid(child, os.WNOHANG)
