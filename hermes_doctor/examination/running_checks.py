@@ -271,7 +271,7 @@ class Run:
         self._workers.append(worker)
         self._idle.clear()
         try:
-            threading.Thread(target=worker.work, name="check-worker", daemon=True).start()
+            memory_limit.start_thread(worker.work, "check-worker")
         except RuntimeError:
             self._workers.remove(worker)
             if not self._workers:

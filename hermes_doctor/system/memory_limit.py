@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from hermes_doctor.message import Message, text
 from hermes_doctor.system.files import MEGABYTE, size
@@ -79,6 +79,27 @@ def _apply() -> None:
             )
     if not _limits:
         _before = None
+
+
+def start_thread(work: Callable[..., object], name: str, *given: object) -> None:
+    """Start a thread that ends with the program; RuntimeError if there is no memory for it.
+
+    Near the limit, a thread can fail before it reports its start, and Python would wait forever.
+    """
+    if not _has_room():
+        raise RuntimeError(NO_THREAD)
+    threading.Thread(target=work, args=given, name=name, daemon=True).start()
+
+
+def _has_room() -> bool:
+    """Whether the stack of a thread, and a little more, is left below the limit."""
+    import resource
+
+    try:
+        limit = resource.getrlimit(resource.RLIMIT_DATA)[0]
+    except OSError:
+        return True
+    return limit == resource.RLIM_INFINITY or _data() + 2 * STACK <= limit
 
 
 def _data() -> int:

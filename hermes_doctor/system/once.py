@@ -111,9 +111,8 @@ class CachedCall:
 def start_thread(name: str, cell: CachedCall, ask: Callable[[], Any]) -> None:
     """Let a new thread make a call; if it hangs, it is left alone."""
     cell.begin(cell)
-    thread = threading.Thread(target=cell.fill, args=(cell, ask), name=name, daemon=True)
     try:
-        thread.start()
+        memory_limit.start_thread(cell.fill, name, cell, ask)
     except RuntimeError:
         cell.error = CouldNotLook(memory_limit.NO_THREAD)
         cell.done.set()

@@ -135,3 +135,11 @@ def test_limits_that_are_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "setrlimit", refuse)
     with memory_limit.limited(), memory_limit.limited(memory_limit.CHECKS):
         pass
+
+
+def test_no_thread_near_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused at once, because Python would wait forever for its start."""
+    with memory_limit.limited():
+        monkeypatch.setattr(memory_limit, "_data", lambda: memory_limit.COMMAND - MEGABYTE)
+        with pytest.raises(RuntimeError, match="could not start a thread"):
+            memory_limit.start_thread(lambda: None, "x")
