@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.redaction import redact_unless_variable
 from hermes_doctor.settings.sourced_text import DEFAULT, Source, Text
 
 NO_KEY = Text("no-key-required", Source(DEFAULT, "no key"))
@@ -12,7 +13,7 @@ NO_KEY = Text("no-key-required", Source(DEFAULT, "no key"))
 
 def missing_key(variable: str) -> Text:
     """Return what Hermes sends to a provider whose `key_env` names a variable that is not set."""
-    source = NO_KEY.source._replace(via=Source(DEFAULT, variable))
+    source = NO_KEY.source._replace(via=Source(DEFAULT, redact_unless_variable(variable)))
     return Text(NO_KEY, source)
 
 
