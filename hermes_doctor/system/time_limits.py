@@ -47,13 +47,14 @@ def stretch(seconds: float) -> float:
 def patience() -> float:
     """Return how many times longer a whole command may take, from 1 to PATIENCE.
 
-    That is decided once, by the load of the last minute, so that all its processes agree.
+    That is decided once, by the load of the last minute and of this moment, so that all its
+    processes agree.
     """
     try:
         load = os.getloadavg()[0]
     except (OSError, AttributeError):
         load = 0.0
-    return min(PATIENCE, max(1.0, load / _count(), _small_share()))
+    return min(PATIENCE, max(load / _count(), factor()))
 
 
 class Stopwatch:

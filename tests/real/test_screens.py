@@ -201,13 +201,13 @@ def replace(home: Path, other: Path) -> None:
 
 
 def another_user(user: Path) -> None:
-    """Root looks at the home of somebody else."""
+    """Root looks at the home of somebody else, who can reach no Hermes."""
     nobody = pwd.getpwnam("nobody")
     for path in (user, *user.rglob("*")):
         os.chown(path, nobody.pw_uid, nobody.pw_gid, follow_symlinks=False)
     root = user.parent / "root"
     root.mkdir()
-    env = support.environ(machine(root, releases.python_of(VERSION).parent))
+    env = support.environ(machine(root, root))
     shown = screen([*DOCTOR, "check", "--home", user / ".hermes"], env, root)
     compare("another-user", steady(shown, (str(user), "/home/nobody")))
     for path in (user, *user.rglob("*")):

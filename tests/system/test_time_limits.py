@@ -146,11 +146,14 @@ def test_processors() -> None:
     assert time_limits._count() == os.cpu_count()
 
 
-@pytest.mark.parametrize(("load", "factor"), [(0.0, 1.0), (1.0, 1.0), (2.0, 2.0), (9.0, 3.0)])
-def test_patience(monkeypatch: pytest.MonkeyPatch, load: float, factor: float) -> None:
-    """The load of the last minute gives a command more time, within bounds."""
+@pytest.mark.parametrize(
+    ("load", "now", "factor"),
+    [(0.0, 1.0, 1.0), (1.0, 1.0, 1.0), (2.0, 1.0, 2.0), (0.0, 2.5, 2.5), (9.0, 1.0, 3.0)],
+)
+def test_patience(monkeypatch: pytest.MonkeyPatch, load: float, now: float, factor: float) -> None:
+    """The load of the last minute, or of this moment, gives a command more time, within bounds."""
     monkeypatch.setattr(time_limits, "_count", lambda: 1.0)
-    monkeypatch.setattr(time_limits, "_small_share", lambda: 1.0)
+    monkeypatch.setattr(time_limits, "factor", lambda: now)
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
 
     assert time_limits.patience.__wrapped__() == factor
