@@ -1,7 +1,7 @@
 """The gate through which every text passes that leaves this process.
 
 It does two things. It hides the secrets of the home, wherever a text got them from, and it makes a
-text harmless for whoever shows it: a terminal, a log of GitHub Actions, a monitor.
+text harmless for the program that shows it: a terminal, GitHub Actions, a monitor.
 
 - `clean` is for one line: a title, a name, a line of a log. What prints a line uses it.
 - `masked` is for values: a report, or a document before it is stored.
@@ -233,7 +233,7 @@ class _Gate:
 
 
 class _BytesGate:
-    """The same for whoever writes bytes."""
+    """The binary buffer of stdout or stderr with the gate in front."""
 
     def __init__(self, stream: TextIO) -> None:
         self._buffer = stream.buffer

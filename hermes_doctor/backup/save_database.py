@@ -117,8 +117,8 @@ def _moment(database: Path) -> list[Snapshot]:
 def _may_change(database: Path) -> bool:
     """Whether a process may write to the files of a database while they are copied.
 
-    With a write-ahead log, whoever has it open may. Without one, a process that only reads does
-    not hinder the copy: whoever writes needs a lock that we can see, and changes the times.
+    In WAL mode, every process that has the database open may write at any time. In other modes, a
+    writer needs a lock that we can see and changes the times of the file, so readers do no harm.
     """
     return in_use(database) if _keeps_log(database) else is_being_written(database)
 

@@ -93,7 +93,9 @@ def check(
     ] = False,
     force: Annotated[
         bool,
-        typer.Option("--force", help="With --output: replace any file, whoever wrote it."),
+        typer.Option(
+            "--force", help="With --output: replace a file that hermes-doctor did not write."
+        ),
     ] = False,
 ) -> int:
     """Show what is wrong and what to do; change nothing."""

@@ -80,7 +80,7 @@ def ask_all(
     at_once: int | None = None,
     heard: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Return the answer to each lesson; `heard` is told the name of each one that has answered.
+    """Return the answer to each lesson. `heard` is called with the name of each answered lesson.
 
     `until` is when the `seconds` are over, if some have passed already.
     """

@@ -86,7 +86,7 @@ def _below(top: Path, most: int) -> Iterator[os.DirEntry[str]]:
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
                     yield entry
-        except OSError:  # closed to us, or removed meanwhile
+        except OSError:  # we may not read it, or it was removed in the meantime
             continue
 
 

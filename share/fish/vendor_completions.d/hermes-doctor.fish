@@ -104,7 +104,7 @@ complete -c hermes-doctor -n '__hermes_doctor_at "check"' -s v -l verbose -d 'Sh
 complete -c hermes-doctor -n '__hermes_doctor_at "check"' -l format -xa 'text json prometheus nagios junit github' -d 'Print text, json, prometheus, nagios, junit or github'
 complete -c hermes-doctor -n '__hermes_doctor_at "check"' -l output -rF -d 'Write to this file and replace its content in one step'
 complete -c hermes-doctor -n '__hermes_doctor_at "check"' -l record -d 'Add the result to the history; see `history`'
-complete -c hermes-doctor -n '__hermes_doctor_at "check"' -l force -d 'With --output: replace any file, whoever wrote it'
+complete -c hermes-doctor -n '__hermes_doctor_at "check"' -l force -d 'With --output: replace a file that hermes-doctor did not write'
 complete -c hermes-doctor -n '__hermes_doctor_at "check"' -s h -l help -d 'Show this message and exit'
 
 complete -c hermes-doctor -n '__hermes_doctor_at "timeline"' -l home -xa '(__fish_complete_directories)' -d 'Use this Hermes home'
