@@ -21,8 +21,8 @@ def set_mode_and_owner(
 
     The owner is changed only if the file is still the expected one.
     """
-    user = privileges.of(path)
-    away = user is not None and owner is not None and owner[0] != user.uid
+    user = privileges.works_for(path)
+    away = user is not None and owner is not None and owner[0] != user
     if mode is not None and away:
         disk.set_mode(path, mode)
         expect = expect._replace(mode=mode)

@@ -32,7 +32,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.preferences import effective
-from hermes_doctor.system import digests, disk, privileges
+from hermes_doctor.system import digests, disk, privileges, root_parent
 from hermes_doctor.system.files import MEGABYTE, list_folder, read, snapshot, walk
 from hermes_doctor.system.signals import delay_signals
 
@@ -100,6 +100,8 @@ class Vault:
         """Load one backup and check the seal of its manifest."""
         named = id == Path(id).name and not id.endswith(PARTIAL)
         if not named or not self._is_trusted(id):
+            if root_parent.is_separate() and not os.access(self.root, os.R_OK | os.X_OK):
+                raise root_parent.NeedsRoot(self.root)
             no_backup = "No backup {id!r} in {vault}. See: hermes-doctor backup list"
             raise Trouble(text(no_backup, id=id, vault=self.root))
         folder = self.root / id
@@ -299,6 +301,15 @@ class Vault:
             if backup.of_home and backup.home == str(self.home.path):
                 return backup
         return None
+
+    def is_of_root(self) -> bool:
+        """Whether only root may change the vault, and it has a backup of this home."""
+        try:
+            if privileges.of(self.root / "_") is not None:
+                return False
+            return any(self.began(name) for name in list_folder(self.root))
+        except (CouldNotLook, OSError, Trouble):
+            return False
 
     def began(self, name: str) -> bool:
         """Whether a backup, finished or not, is of this home; several homes may share a vault."""

@@ -69,6 +69,24 @@ def command_exit_code(code: int) -> int:
     return code
 
 
+def end_here(run: Callable[[], object]) -> int:
+    """Run a command to the end of its output, and return the exit code."""
+    code = exit_code_of(run)
+    try:
+        if sys.stdout is not None:  # closed by the caller
+            sys.stdout.flush()
+    except OSError as error:  # `| head` closed the pipe, or the disk is full
+        code = exit_code_without_output(error, code)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return code
+
+
+def pass_on(code: int) -> int:
+    """Return the exit code of a process that has said everything itself."""
+    _state["error reported"] = True
+    return command_exit_code(code)
+
+
 _TAKE_A_VALUE = (
     *("--reason", "--home", "--vault", "--plugins", "--only", "--skip", "--fail-on"),
     *("--format", "--output", "--metrics", "--heartbeat", "--heartbeat-fail"),

@@ -83,30 +83,36 @@ def fix(
 ) -> int:
     """Show the repair plan; with --apply, repair."""
     from hermes_doctor import home as homes
-    from hermes_doctor.cli import shared_options
+    from hermes_doctor.cli import separate_work, shared_options
 
     _refuse_to_pick(pick=pick, apply=apply, silent=yes or json)
     where = homes.find(home)
-    question = LastQuestion(where, home, wanted=ask, apply=apply, json=json)
+    vault = vault.expanduser().absolute() if vault else None
+    named = shared_options.named_home(home)
+    question = LastQuestion(where, named, wanted=ask, apply=apply, json=json)
     loaded = shared_options.load_plugins(plugins)
     session = Session(where, loaded, codes or [], subject, deep=deep, network=network)
-    named = shared_options.named_home(home)
     session.options = shared_options.repeat_options(named, plugins)
     session.fix_options = shared_options.repeat_options(
         named, plugins, vault, deep=deep, network=network
     )
     session.page_options = shared_options.repeat_options(plugins=plugins)
-    if apply:
+    if not apply:
+        show = lambda: _show(session, json=json)  # noqa: E731
+        return separate_work.run(where, show, loaded, writes=False, vault=vault)
+    consent = _consent(session, yes=yes, pick=pick, json=json)
+
+    def work() -> int:
         from hermes_doctor.cli.restore_common import recover_first
         from hermes_doctor.records.home_lock import lock_home
 
         with lock_home(where), recover_first(where, loaded, json=json) as ended:
             said = [one.text for one in ended]
-            consent = _consent(session, yes=yes, pick=pick, json=json)
             code = _apply(session, said, question, consent, vault=vault, json=json)
             code = 1 if any(one.partial for one in ended) else code
         return question.end(code)
-    return _show(session, json=json)
+
+    return separate_work.run(where, work, loaded, vault=vault)
 
 
 def _refuse_to_pick(*, pick: bool, apply: bool, silent: bool) -> None:

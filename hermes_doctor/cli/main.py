@@ -11,11 +11,7 @@ def main() -> None:
     import gc
 
     from hermes_doctor.cli import time_guard
-    from hermes_doctor.cli.exits import (
-        exit_code_for_monitors,
-        exit_code_of,
-        exit_code_without_output,
-    )
+    from hermes_doctor.cli.exits import end_here, exit_code_for_monitors
     from hermes_doctor.outgoing import guard_output
 
     guard_output()
@@ -23,13 +19,7 @@ def main() -> None:
     gc.enable()
     if time_guard.is_needed(sys.argv[1:]):
         time_guard.start(sys.argv[1:])
-    code = exit_code_of(_run)
-    try:
-        if sys.stdout is not None:  # closed by the caller
-            sys.stdout.flush()
-    except OSError as error:  # `| head` closed the pipe, or the disk is full
-        code = exit_code_without_output(error, code)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    code = end_here(_run)
     # Threads of checks that timed out may still hang in a system call: do not wait for them.
     if sys.stderr is not None:
         sys.stderr.flush()

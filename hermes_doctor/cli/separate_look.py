@@ -34,6 +34,17 @@ STANDARD = (
     *("dotenv.variables", "_strptime", "calendar", "locale", "importlib.resources"),
 )
 """What functions of this tool import when they are called."""
+REPAIRING = (
+    *(
+        "asking",
+        "cli.progress_bars",
+        "cli.restore_common",
+        "cli.shared_options",
+        "history.receipts",
+    ),
+    *("render.ask", "render.document", "render.repair", "render.report", "watch.repair_run"),
+)
+"""What commands that repair import themselves; a package is loaded with all its modules."""
 _NOT_LOADED = tuple(
     f"hermes_doctor.{name}"
     for name in ("__main__", "asking", "cli", "history", "learning", "render", "watch")
@@ -48,31 +59,26 @@ def look(
     *,
     limit: float = math.inf,
     otherwise: Callable[[], T] | None = None,
+    repairs: bool = False,
 ) -> T:
     """Return what `work` returns; as root in another user's home, it runs in a separate process.
 
     The result then consists of plain values, of those of `hermes_doctor.model` and the `modules`,
     and comes within `limit` seconds. In any other home, return what `otherwise` does, if given.
+    If it `repairs` the home, root does more for it.
     """
     otherwise = otherwise or work
-    if os.geteuid() != 0 or sys.platform != "linux":
-        return otherwise()
-    from hermes_doctor.model import Trouble
-    from hermes_doctor.system import privileges
-
-    try:
-        user = privileges.owner_of_home(home)
-    except (OSError, Trouble):  # a root that may not become others; or others may replace the home
-        user = None
-    if user is None or not user.can_reach:
+    user = owner_of(home)
+    if user is None:
         return otherwise()
     from hermes_doctor import outgoing
     from hermes_doctor.known_secrets import watch_home
+    from hermes_doctor.preferences import places
     from hermes_doctor.probes import root_actions
     from hermes_doctor.secret_forms import Secret
     from hermes_doctor.system import separate_process
 
-    _prepare(user, modules, plugins)
+    _prepare(user, modules, plugins, repairs=repairs)
     # The other process reads the home's secrets, too: only it opens files there.
     outgoing.known.remove_source(home)
 
@@ -81,28 +87,52 @@ def look(
         result = work()
         return result, [(one.value, one.name) for one in outgoing.known.all()]
 
-    result, secrets = separate_process.run_as(
-        user, work_and_tell_secrets, root_actions.actions(home, user.uid), modules, limit
-    )
+    actions = dict(root_actions.actions(home, user.uid))
+    if repairs:
+        from hermes_doctor.gateway import root_actions as repairing
+
+        actions |= repairing.actions(home, user.uid)
+    with places.remembered():
+        result, secrets = separate_process.run_as(
+            user, work_and_tell_secrets, actions, modules, limit, writes=repairs
+        )
     outgoing.known.add(Secret(*one) for one in secrets)
     return result
 
 
-_prepared: set[tuple[int, tuple[str, ...]]] = set()
-"""By user and modules: for whom everything can be read or is loaded."""
+def owner_of(home: Path) -> Privileges | None:
+    """Return the user as whom root works in a home; None if this process works in it itself."""
+    if os.geteuid() != 0 or sys.platform != "linux":
+        return None
+    from hermes_doctor.model import Trouble
+    from hermes_doctor.system import privileges
+
+    try:
+        user = privileges.owner_of_home(home)
+    except (OSError, Trouble):  # a root that may not become others; or others may replace the home
+        return None
+    return user if user is not None and user.can_reach else None
 
 
-def _prepare(user: Privileges, modules: tuple[str, ...], plugins: Plugins | None) -> None:
+_prepared: set[tuple[int, tuple[str, ...], bool]] = set()
+"""By user, modules and kind of work: for whom everything can be read or is loaded."""
+
+
+def _prepare(
+    user: Privileges, modules: tuple[str, ...], plugins: Plugins | None, *, repairs: bool
+) -> None:
     """Load what the work needs, if the user may not read it; once in the life of a watch."""
     from hermes_doctor.system import privileges
 
-    if (user.uid, modules) in _prepared:
+    if (user.uid, modules, repairs) in _prepared:
         return
     if not privileges.may_read(user, list(_own_files())):
         load_everything(modules)
+        if repairs:
+            load_for_repairs()
         if plugins is not None:
             _ = (plugins.rules, plugins.causes, plugins.effects, plugins.fixes)
-    _prepared.add((user.uid, modules))
+    _prepared.add((user.uid, modules, repairs))
 
 
 def look_at(home: Path, examine: Callable[[], Report], plugins: Plugins) -> Report:
@@ -158,3 +188,17 @@ def load_everything(modules: Sequence[str] = ()) -> None:
         for path in load.builtin(kind).glob("[!_]*.py"):
             importlib.import_module(f"hermes_doctor.{kind}.{path.stem}")
     data.load_all()
+
+
+def load_for_repairs() -> None:
+    """Import also what shows a repair, asks about it, and what these libraries import late."""
+    import contextlib
+    import importlib
+    import pkgutil
+
+    for name in (*(f"hermes_doctor.{one}" for one in REPAIRING), "rich", "typer"):
+        package = importlib.import_module(name)
+        for module in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{name}."):
+            if not module.name.endswith("__main__"):
+                with contextlib.suppress(ImportError, AssertionError):  # some are for Windows
+                    importlib.import_module(module.name)

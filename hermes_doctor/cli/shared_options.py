@@ -40,9 +40,13 @@ def repeat_options(
 
 
 def named_home(option: Path | None) -> Path | None:
-    """The home that an option or the environment names; None for a default location."""
+    """The home that an option or the environment names, as an absolute path that hints repeat.
+
+    None for a default location.
+    """
     named = os.environ.get("HERMES_HOME")
-    return option or (Path(named) if named else None)
+    found = option or (Path(named) if named else None)
+    return found.expanduser().absolute() if found else None
 
 
 def load_plugins(plugins: Sequence[Path] | None) -> Plugins:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hermes_doctor.cli.completions import complete_run
 from hermes_doctor.cli.options import HomeOption, JsonOption, PluginsOption, YesOption
+
+if TYPE_CHECKING:
+    from hermes_doctor.home import Home
+    from hermes_doctor.plugins.load import Plugins
 
 EPILOG = """\b
 Examples:
@@ -46,21 +50,38 @@ def undo(
 
     All runs of one command are undone together. An undo can itself be undone.
     """
+    from hermes_doctor import home as homes
+    from hermes_doctor.cli import separate_work, shared_options
+
+    where = homes.find(home)
+    loaded = shared_options.load_plugins(plugins)
+    repeat = shared_options.repeat_options(shared_options.named_home(home))
+    return separate_work.run(
+        where,
+        lambda: _undo(where, loaded, run, yes=yes, force=force, json=json, repeat=repeat),
+        loaded,
+    )
+
+
+def _undo(
+    where: Home,
+    plugins: Plugins,
+    run: str | None,
+    *,
+    yes: bool,
+    force: bool,
+    json: bool,
+    repeat: str,
+) -> int:
     import contextlib
 
-    from hermes_doctor import home as homes
-    from hermes_doctor.cli import shared_options
     from hermes_doctor.cli.progress_bars import waiting
     from hermes_doctor.cli.restore_common import exit_code, recover_first, restore_items
     from hermes_doctor.records.home_lock import lock_home
     from hermes_doctor.records.journal import Journals
     from hermes_doctor.repair import recovery, undo
 
-    where = homes.find(home)
-    with (
-        lock_home(where),
-        recover_first(where, shared_options.load_plugins(plugins), json=json) as ended,
-    ):
+    with lock_home(where), recover_first(where, plugins, json=json) as ended:
         book = Journals(where)
         gone = [
             one for one in ended if one.kind != "undo" and not one.finished and not one.said_before
@@ -84,7 +105,7 @@ def undo(
             yes=yes,
             json=json,
             vault=None,
-            repeat=shared_options.repeat_options(shared_options.named_home(home)),
+            repeat=repeat,
             undone=undone,
             was_running=plan.was_running,
             stores=any(one.kind != "fix" for one in plan.runs),

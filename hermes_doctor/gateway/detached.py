@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hermes_doctor.gateway import planned_stop
 from hermes_doctor.gateway.base import LOOK_EVERY, GatewayControl
 from hermes_doctor.gateway.hermes_command import entry_command, profile_arguments
-from hermes_doctor.gateway.manager_commands import login_environment, owner_of
+from hermes_doctor.gateway.manager_commands import StartedByRoot, login_environment, owner_of
 from hermes_doctor.gateway.process_handle import Origin, ProcessHandle, read_origin
 from hermes_doctor.gateway.start_lock import StartLock
 from hermes_doctor.home import BACKGROUND_LOG, Home
@@ -73,7 +73,7 @@ class Detached(GatewayControl):
         self.installation = installation
         self.extra_env = dict(extra_env or {})
         """Extra variables that a unit of this home would set, mainly proxies."""
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | StartedByRoot | None = None
         self._lock = StartLock(home)
         self._script: tuple[int, int] | None = None
         """The script that started the gateway, by process id and start time."""
@@ -153,6 +153,12 @@ class Detached(GatewayControl):
         output = None
         try:
             output = _log(self.home)
+            if root_parent.is_separate():
+                # A process that we start would keep our limits, such as those of sudo.
+                given = (command, self.environment(user), umask)
+                pid = root_parent.ask_root("start_gateway", *given, descriptors=(folder, output))
+                self._process = StartedByRoot(pid)
+                return
             self._process = subprocess.Popen(
                 command,
                 env=self.environment(user),

@@ -8,7 +8,13 @@ import re
 from typing import TYPE_CHECKING
 
 from hermes_doctor.gateway.base import GatewayControl
-from hermes_doctor.gateway.manager_commands import LIMIT, run_checked, run_command, start_command
+from hermes_doctor.gateway.manager_commands import (
+    LIMIT,
+    StartedByRoot,
+    run_checked,
+    run_command,
+    start_command,
+)
 from hermes_doctor.gateway.process_handle import ProcessHandle
 from hermes_doctor.home import Home
 from hermes_doctor.message import text
@@ -43,7 +49,7 @@ class Container(GatewayControl):
         self.name = name
         self.engine = engine or "docker"
         """The command: docker, or podman."""
-        self._stopping: subprocess.Popen[bytes] | None = None
+        self._stopping: subprocess.Popen[bytes] | StartedByRoot | None = None
 
     def describe(self) -> str:
         return f"in the container {self.name}"

@@ -12,6 +12,7 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import duration, text
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.redaction import clean
+from hermes_doctor.system import root_parent
 from hermes_doctor.system.accounts import Account, account, refuse_untrusted
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from hermes_doctor.home import Home
 
+BY_ROOT = ("systemctl", "loginctl", "docker", "podman", "s6-svc", "/command/s6-svc")
+"""Programs that a separate process lets root run, because they need its rights."""
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LIMIT = 30.0
 
@@ -100,6 +103,9 @@ def run_command(
     """
     import subprocess
 
+    if user is None and command[0] in BY_ROOT and root_parent.is_separate():
+        code, said = root_parent.ask_root("run", list(command), limit)
+        return CommandResult(int(code), clean(str(said)))
     program = _program(command[0], user)
     options: dict[str, object] = user.options() if user else {}
     try:
@@ -153,10 +159,29 @@ def run_checked(
         )
 
 
-def start_command(command: Sequence[str]) -> subprocess.Popen[bytes]:
+class StartedByRoot:
+    """A process that root has started for this separate one; it ends by itself."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Its exit code; None if it still runs."""
+        return self.wait(0.0)
+
+    def wait(self, timeout: float) -> int | None:
+        """The same, after waiting some seconds for its end."""
+        self.returncode = root_parent.ask_root("exit_code", self.pid, timeout)
+        return self.returncode
+
+
+def start_command(command: Sequence[str]) -> subprocess.Popen[bytes] | StartedByRoot:
     """Start a command without waiting for its end."""
     import subprocess
 
+    if root_parent.is_separate():
+        return StartedByRoot(root_parent.ask_root("begin", list(command)))
     return subprocess.Popen(
         [_program(command[0], None), *command[1:]],
         cwd="/",

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.processes import process_stat
+from hermes_doctor.system import root_parent
 
 
 class Origin(NamedTuple):
@@ -52,11 +53,16 @@ class ProcessHandle:
 
     def send(self, number: int) -> None:
         """Send it a signal; do nothing if it has ended."""
-        with contextlib.suppress(ProcessLookupError):
-            if self._fd is not None:
-                signal.pidfd_send_signal(self._fd, number)
-            elif self._same():
-                os.kill(self.pid, number)
+        try:
+            with contextlib.suppress(ProcessLookupError):
+                if self._fd is not None:
+                    signal.pidfd_send_signal(self._fd, number)
+                elif self._same():
+                    os.kill(self.pid, number)
+        except PermissionError:
+            if not root_parent.is_separate():
+                raise
+            root_parent.ask_root("signal_gateway", self.pid, self.ticks, number)
 
     def _same(self) -> bool:
         if self._fd is not None:

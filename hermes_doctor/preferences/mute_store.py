@@ -40,7 +40,7 @@ def load_with_times() -> list[tuple[Mute, datetime]]:
     for path in _files():
         mutes = read(path)
         with contextlib.suppress(OSError):
-            changed = datetime.fromtimestamp(os.stat(path).st_ctime, UTC)
+            changed = datetime.fromtimestamp(places.changed_at(path), UTC)
             found += [(mute, changed) for mute in mutes]
     return found
 

@@ -22,6 +22,8 @@ SYSTEM = Path("/etc/hermes-doctor")
 CONFIG, MUTES = "config.toml", "mutes.json"
 
 _hidden = False
+_remembered: dict[Path, tuple[bytes | Trouble | None, float]] | None = None
+"""What the files contain and when they were changed, in a process that may no longer read them."""
 
 
 class InsideHome(Trouble):
@@ -51,7 +53,27 @@ def existing(name: str) -> list[Path]:
     if _hidden:
         return []
     places = dict.fromkeys(folder / name for folder in folders())
+    if _remembered is not None:
+        return [path for path in places if path in _remembered]
     return [path for path in places if _is_there(path)]
+
+
+@contextlib.contextmanager
+def remembered() -> Iterator[None]:
+    """Read all files now: a process that becomes another user meanwhile may not do it then."""
+    global _remembered
+    found: dict[Path, tuple[bytes | Trouble | None, float]] = {}
+    for path in (*existing(CONFIG), *existing(MUTES)):
+        with contextlib.suppress(FileNotFoundError):
+            try:
+                found[path] = read_trusted(path), changed_at(path)
+            except Trouble as trouble:
+                found[path] = trouble, 0.0
+    before, _remembered = _remembered, found
+    try:
+        yield
+    finally:
+        _remembered = before
 
 
 @contextlib.contextmanager
@@ -96,6 +118,11 @@ def refuse_path_inside(path: Path, home: Path) -> None:
 
 def read_trusted(path: Path) -> bytes | None:
     """Read a file; None if it does not exist. Raise Trouble if it cannot be read or trusted."""
+    if _remembered is not None:
+        known, _ = _remembered.get(path, (None, 0.0))
+        if isinstance(known, Trouble):
+            raise known
+        return known
     if not _is_there(path):
         return None
     try:
@@ -117,3 +144,10 @@ def read_trusted(path: Path) -> bytes | None:
         raise Trouble(text("Could not read {path}: {reason}.", path=path, reason=reason)) from None
     except CouldNotLook as doubt:
         raise Trouble(text("Could not read {path}: {reason}.", path=path, reason=doubt)) from None
+
+
+def changed_at(path: Path) -> float:
+    """When the disk says that a file was changed, in seconds since the epoch."""
+    if _remembered is not None and path in _remembered:
+        return _remembered[path][1]
+    return os.stat(path).st_ctime

@@ -56,7 +56,7 @@ _NAMESPACES = ("mnt", "pid", "user", "net")
 
 def actions(home: Path, owner: int) -> Mapping[str, Action]:
     """The actions for a process of this user that looks at this home."""
-    containers = _Containers(home, owner)
+    containers = Containers(home, owner)
     return {
         "command": lambda *given: _command(containers, *given),
         "containers": containers.find,
@@ -91,7 +91,7 @@ def _learned(version: str, commit: str | None, owner: int) -> dict[str, Any] | N
     return learned.document(found) if found else None
 
 
-class _Containers:
+class Containers:
     """The containers of one home, as root found them."""
 
     def __init__(self, home: Path, owner: int) -> None:
@@ -139,7 +139,7 @@ def _of_gateways(folder: docker.Folder) -> set[str]:
     return found
 
 
-def _stopped_by_record(containers: _Containers, id: str) -> str:
+def _stopped_by_record(containers: Containers, id: str) -> str:
     """Return what Docker's record of a container says about its stop."""
     containers.refuse_others([id])
     engine = docker.engine()
@@ -152,7 +152,7 @@ def _stopped_by_record(containers: _Containers, id: str) -> str:
 _HOSTNAME = "{{.HostnamePath}}"
 
 
-def _command(containers: _Containers, words: list[str], limit: float, max_bytes: int) -> list[Any]:
+def _command(containers: Containers, words: list[str], limit: float, max_bytes: int) -> list[Any]:
     """Run a command that only reads, and return its exit code and output."""
     program, *others = map(str, words)
     if program in ("docker", "podman"):

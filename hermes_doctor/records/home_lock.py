@@ -6,6 +6,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from hermes_doctor.home import Home
 from hermes_doctor.message import text
@@ -66,15 +67,29 @@ def _refuse_led_away(home: Home, fd: int) -> None:
     Such a user can put a link in the place of the home while its path is resolved, and lead root to
     a home of root's or of a third user.
     """
-    named = home.named or home.path
-    user = privileges.of(named / "_")
+    user = privileges.of(_named(home))
     if user is not None and not privileges.is_inside_folder_of(user.uid, fd):
-        raise Trouble(
-            text(
-                "{named} is in the hands of another user ({uid}) and leads to {home}, which is "
-                "not that user's. Nothing was changed. If you mean it: --home {home}",
-                named=named,
-                uid=user.uid,
-                home=home.path,
-            )
+        raise _led_away(home, user.uid)
+
+
+def refuse_name_of_others(home: Home, owner: int) -> None:
+    """Raise Trouble if somebody else than the home's owner may swap the home for another one."""
+    user = privileges.of(_named(home))
+    if user is not None and user.uid != owner:
+        raise _led_away(home, user.uid)
+
+
+def _named(home: Home) -> Path:
+    return (home.named or home.path) / "_"
+
+
+def _led_away(home: Home, uid: int) -> Trouble:
+    return Trouble(
+        text(
+            "{named} is in the hands of another user ({uid}) and leads to {home}, which is "
+            "not that user's. Nothing was changed. If you mean it: --home {home}",
+            named=home.named or home.path,
+            uid=uid,
+            home=home.path,
         )
+    )

@@ -17,7 +17,7 @@ from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.outgoing import masked
 from hermes_doctor.records.unfinished import FINAL_STATES, RUN_FILE
-from hermes_doctor.system import disk
+from hermes_doctor.system import disk, root_parent
 from hermes_doctor.system.files import MEGABYTE, list_folder, read
 
 SCHEMA = "hermes-doctor/run/1"
@@ -135,7 +135,7 @@ class Journal:
     versions. `undo` undoes all runs of a command together."""
     ended_at: str | None = None
     tool: str = __version__
-    uid: int = field(default_factory=os.geteuid)
+    uid: int = field(default_factory=root_parent.operator)
     gateway: str | None = None
     """`asked` after the gateway was told to end and before it has ended, `stopped` while it is down
     because of this run, `started` once it runs again, `left-stopped` if an undo stopped it because

@@ -83,6 +83,12 @@ def file_of(home: Home) -> Path:
 
 def save(home: Home, record: AskRecord) -> str | None:
     """Store a result; return why that was not possible."""
+    from hermes_doctor.system import root_parent
+
+    if root_parent.is_separate():  # it is root's own record
+        document = json.dumps(masked(_document(home, record)))
+        why: str | None = root_parent.ask_root("keep_last_ask", document)
+        return why
     path = file_of(home)
     try:
         if Path(os.path.realpath(path.parent)).is_relative_to(home.path):
@@ -106,9 +112,9 @@ def load(home: Home) -> AskRecord | None:
     try:
         if separate:
             said = root_parent.ask_root("last_ask")
-            return _parse(json.loads(said), home) if said else None
+            return parse(json.loads(said), home) if said else None
         with as_owner_of(path) as here:
-            return _parse(json.loads(read(here, LARGEST)[0]), home)
+            return parse(json.loads(read(here, LARGEST)[0]), home)
     except (*unusable, KeyError, TypeError, AttributeError):
         return None
 
@@ -123,7 +129,8 @@ def _document(home: Home, record: AskRecord) -> dict[str, Any]:
     }
 
 
-def _parse(found: Any, home: Home) -> AskRecord | None:
+def parse(found: Any, home: Home) -> AskRecord | None:
+    """Return the result that a document describes; None if it is not of this home."""
     if found["schema"] != SCHEMA or found["home"] != str(home.path):
         return None
     at = datetime.fromisoformat(found["at"])

@@ -19,7 +19,7 @@ from hermes_doctor.repair.gateway_steps import starts_stopped, unsafe_start
 from hermes_doctor.repair.stage import room_for
 from hermes_doctor.repair.targets import Item, Refused, Target
 from hermes_doctor.sqlite.files import sidecars
-from hermes_doctor.system import mounts
+from hermes_doctor.system import mounts, root_parent
 from hermes_doctor.system.files import snapshot
 from hermes_doctor.system.shared_folders import shared_folder
 
@@ -40,7 +40,7 @@ class Preflight(NamedTuple):
         """Raise Trouble or Refused if the run, or one of its items, cannot be done."""
         st = os.stat(self.home.path)
         uid = st.st_uid
-        if os.geteuid() == 0 and (shared := shared_folder(self.home.path)):
+        if root_parent.operator() == 0 and (shared := shared_folder(self.home.path)):
             raise Trouble(
                 text(
                     "Other users may write to {folder}, so root must not work in it. "
@@ -48,7 +48,7 @@ class Preflight(NamedTuple):
                     folder=shared,
                 )
             )
-        if os.geteuid() not in (0, uid):
+        if root_parent.operator() not in (0, uid):
             raise Trouble(
                 text(
                     "{home} belongs to another user (uid {uid}). Nothing was "
@@ -128,7 +128,7 @@ class Preflight(NamedTuple):
                     path=path.name,
                 )
             )
-        euid = os.geteuid()
+        euid = root_parent.operator()
         if euid not in (0, owner) and target.change.expect.kind == "file":
             raise Trouble(
                 text(

@@ -24,7 +24,7 @@ from hermes_doctor.repair.targets import Item, Verify
 from hermes_doctor.sqlite.files import sidecars
 from hermes_doctor.steps import machine
 from hermes_doctor.steps.base import Change, MachineAction, Step
-from hermes_doctor.system import privileges
+from hermes_doctor.system import privileges, root_parent
 from hermes_doctor.system.files import snapshot
 
 
@@ -182,12 +182,12 @@ def _owner_stays(path: Path, entry: BackupEntry) -> str | None:
     """
     if entry.kind not in ("mode", "symlink"):
         return None
-    if os.geteuid() != 0:
+    if root_parent.operator() != 0:
         groups = {os.getegid(), *os.getgroups()}
         mine = entry.uid == os.geteuid() and entry.gid in groups
         return None if mine else f"only root can restore its owner, uid {entry.uid}"
-    user = privileges.of(path)
-    if user is None or entry.uid == user.uid:
+    user = privileges.works_for(path)
+    if user is None or entry.uid == user:
         return None
     if entry.kind == "mode" and privileges.had_owner(path, entry.uid, entry.gid):
         return None

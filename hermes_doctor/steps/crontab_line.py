@@ -16,7 +16,7 @@ from hermes_doctor.schedule.jobs import Job
 from hermes_doctor.steps.base import MachineAction
 from hermes_doctor.supervisors.job_names import state_folder
 from hermes_doctor.supervisors.watch_keeper import heals
-from hermes_doctor.system import digests
+from hermes_doctor.system import digests, root_parent
 
 _CODE = re.compile(r"[A-Z][A-Z0-9-]*")
 _DIGEST = re.compile(r"[0-9a-f]{64}|")
@@ -72,7 +72,7 @@ class InstallCrontabLine(MachineAction):
 
     def refuse_revert(self) -> None:
         owner = owner_of(self.home)
-        if not owner.is_us:
+        if root_parent.operator() != owner.uid:
             raise CannotFix(
                 text(
                     "The crontab of {user} must start the gateway. Run this command as {user}.",

@@ -10,13 +10,14 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
-from hermes_doctor.model import Trouble
+from hermes_doctor.model import CouldNotLook, Trouble
+from hermes_doctor.system import root_parent
 from hermes_doctor.system.files import Snapshot, StrPath
 from hermes_doctor.system.shared_folders import others_may_write
 
@@ -221,26 +222,70 @@ def change_owner(
             os.close(folder)
             raise
     try:
-        st = os.fstat(fd)
-        if expect and Snapshot.of(st)._replace(ctime_ns=0) != expect._replace(ctime_ns=0):
-            raise Trouble(text("another program changed {file} during the run", file=path.name))
+        _refuse_changed(path.name, fd, expect)
         with contextlib.suppress(PermissionError), _as(user) if user else _as_we_are():
             _give(fd, uid, gid)
             return
-        if user is None or not stat.S_ISREG(st.st_mode) or st.st_nlink != 1:
-            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(path))
-        owners = (user.uid, 0) if from_root and expect else (user.uid,)
-        given = st.st_uid in owners and uid == user.uid
-        proven = given or _owner_before(fd) == (uid, gid)
-        if not proven or not is_inside_folder_of(user.uid, folder):
-            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(path))
-        if hasattr(os, "setxattr"):
-            with contextlib.suppress(OSError):  # without it, undo says that the owner stays
-                os.setxattr(f"/proc/self/fd/{fd}", MARK, f"{st.st_uid}:{st.st_gid}".encode())
-        _give(fd, uid, gid)
+        given = (path.name, uid, gid, from_root, list(expect) if expect else None)
+        if root_parent.is_separate():
+            try:
+                root_parent.ask_root("give", *given, descriptors=(folder, fd))
+            except CouldNotLook:
+                raise _not_permitted(path.name) from None
+        elif user is None:
+            raise _not_permitted(path.name)
+        else:
+            give_as_root(user.uid, *given, folder, fd)
     finally:
         os.close(fd)
         os.close(folder)
+
+
+def give_as_root(
+    owner: int,
+    name: str,
+    uid: int,
+    gid: int,
+    from_root: bool,
+    expect: Sequence[object] | None,
+    folder: int,
+    fd: int,
+) -> None:
+    """Do root's part of `change_owner` to an open file of an open folder."""
+    _refuse_changed(name, fd, Snapshot(*expect) if expect else None)  # type: ignore[arg-type]
+    st = os.fstat(fd)
+    there = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if "/" in name or not os.path.samestat(st, there):
+        raise _not_permitted(name)
+    if not stat.S_ISREG(st.st_mode) or st.st_nlink != 1:
+        raise _not_permitted(name)
+    owners = (owner, 0) if from_root and expect else (owner,)
+    given = st.st_uid in owners and uid == owner
+    proven = given or _owner_before(fd) == (uid, gid)
+    if not proven or not is_inside_folder_of(owner, folder):
+        raise _not_permitted(name)
+    if hasattr(os, "setxattr"):
+        with contextlib.suppress(OSError):  # without it, undo says that the owner stays
+            os.setxattr(f"/proc/self/fd/{fd}", MARK, f"{st.st_uid}:{st.st_gid}".encode())
+    _give(fd, uid, gid)
+
+
+def _refuse_changed(name: str, fd: int, expect: Snapshot | None) -> None:
+    now = Snapshot.of(os.fstat(fd))
+    if expect and now._replace(ctime_ns=0) != expect._replace(ctime_ns=0):
+        raise Trouble(text("another program changed {file} during the run", file=name))
+
+
+def _not_permitted(name: str) -> PermissionError:
+    return PermissionError(errno.EPERM, os.strerror(errno.EPERM), name)
+
+
+def works_for(path: Path) -> int | None:
+    """The user with whose rights root's command works on a path; None for our own."""
+    if root_parent.is_separate():
+        return os.geteuid()
+    user = of(path)
+    return user.uid if user else None
 
 
 _NO_READ = getattr(os, "O_PATH", os.O_RDONLY)
@@ -283,9 +328,16 @@ def had_owner(path: Path, uid: int, gid: int) -> bool:
     except OSError:
         return False
     try:
-        return _owner_before(fd) == (uid, gid)
+        if root_parent.is_separate():
+            return bool(root_parent.ask_root("had_owner", uid, gid, descriptors=(fd,)))
+        return had_owner_by_mark(uid, gid, fd)
     finally:
         os.close(fd)
+
+
+def had_owner_by_mark(uid: int, gid: int, fd: int) -> bool:
+    """Do root's part of `had_owner` to an open file."""
+    return _owner_before(fd) == (uid, gid)
 
 
 def _owner_before(fd: int) -> tuple[int, int] | None:

@@ -6,13 +6,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-_ask: Callable[[str, list[Any]], Any] | None = None
+
+class NeedsRoot(BaseException):
+    """Ends the work of a separate process: it needs a vault that only root may read.
+
+    Nothing may catch it on the way, so it is no `Exception`.
+    """
 
 
-def use(ask: Callable[[str, list[Any]], Any]) -> None:
+Ask = Callable[[str, list[Any], Sequence[int]], Any]
+_ask: Ask | None = None
+
+
+def use(ask: Ask) -> None:
     """Let root be asked in this way from now on."""
     global _ask
     _ask = ask
@@ -28,7 +37,7 @@ def operator() -> int:
     return 0 if is_separate() else os.geteuid()
 
 
-def ask_root(action: str, *given: Any) -> Any:
+def ask_root(action: str, *given: Any, descriptors: Sequence[int] = ()) -> Any:
     """Let the parent do one of its actions; only a separate process may call this."""
     assert _ask is not None
-    return _ask(action, list(given))
+    return _ask(action, list(given), descriptors)

@@ -8,8 +8,9 @@ does:
   capabilities, with no way back. It does the work and sends the result. Whatever it is led to, it
   reaches only what the owner reaches.
 - The *parent* stays root and opens nothing in the home. It waits, and does for the child what is
-  on a short, fixed list of actions (`probes/root_actions.py`), such as asking Docker. It takes
-  no code and no path from the child except as an action allows.
+  on a short, fixed list of actions (`probes/root_actions.py`, and for repairs
+  `gateway/root_actions.py`), such as asking Docker. It takes no code and no path from the child
+  except as an action allows.
 
 Both talk over a pair of sockets, in messages of JSON, which can only become plain values in the
 parent (`transfer`).
@@ -23,32 +24,29 @@ import math
 import os
 import signal
 import socket
-import struct
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-from hermes_doctor.system import files, root_parent, time_limits, transfer
+from hermes_doctor.system import files, message_line, root_parent, time_limits, transfer
+from hermes_doctor.system.passed_signals import PassedSignals
 from hermes_doctor.system.privileges import Privileges
 
 T = TypeVar("T")
 Action = Callable[..., Any]
 """Done by root for the child; takes and returns what JSON can express."""
-MOST_BYTES = 64 * 1024 * 1024
-"""The largest message."""
-_CUT_OFF = "the process that looked at the home was cut off"
 STILL = 5.0
 """Seconds of silence after which root looks whether the child was stopped or takes too long."""
 UNKILLABLE = 5.0
 """Seconds after which a killed child counts as hanging in the kernel."""
 _hanging: list[int] = []
 """Children that were killed and have not ended."""
-_EXPECTED: dict[str, type[Exception]] = {
-    kind.__name__: kind for kind in (CannotFix, CouldNotLook, Trouble)
+_EXPECTED: dict[str, type[BaseException]] = {
+    kind.__name__: kind for kind in (CannotFix, CouldNotLook, Trouble, root_parent.NeedsRoot)
 }
 _NO_NEW_PRIVS, _SET_DUMPABLE, _DEATH_SIGNAL = 38, 4, 1
 
@@ -60,11 +58,11 @@ class _Root:
         self.line = line
         self.guard = threading.Lock()
 
-    def ask(self, action: str, given: list[Any]) -> Any:
-        """Let root do an action; its expected errors are raised here."""
+    def ask(self, action: str, given: list[Any], descriptors: Sequence[int]) -> Any:
+        """Let root do an action, with these open files; its expected errors are raised here."""
         with self.guard:
-            _send(self.line, json.dumps([action, given]).encode())
-            answer = json.loads(_receive(self.line))
+            message_line.send(self.line, json.dumps([action, given]).encode(), descriptors)
+            answer = json.loads(message_line.receive(self.line)[0])
         if answer["error"]:
             raise _EXPECTED.get(answer["error"], CouldNotLook)(answer["why"])
         return answer["result"]
@@ -76,22 +74,30 @@ def run_as(
     actions: Mapping[str, Action],
     modules: tuple[str, ...] = (),
     limit: float = math.inf,
+    *,
+    writes: bool = False,
 ) -> T:
     """Return what `work` returns in a child that has become the user; serve its actions meanwhile.
 
     The result consists of the values of `hermes_doctor.model`, and of the `modules`, and of plain
     values. Everything that the work imports must be loaded already, unless the user may read it.
-    Raise CouldNotLook if it takes longer than `limit` seconds.
+    Raise CouldNotLook if it takes longer than `limit` seconds. If the work `writes`, the signals
+    that ask this process to end are passed on, and the child ends by itself.
     """
     _refuse_another()
     _flush()
     clock = time_limits.Stopwatch()
+    signals = PassedSignals() if writes else None
     ours, theirs = socket.socketpair()
     parent, pid = os.getpid(), os.fork()
     if pid == 0:
+        if signals:
+            signals.restore()
         ours.close()
         _live(theirs, user, work, parent, modules)
     theirs.close()
+    if signals:
+        signals.send_to(pid)
     try:
         with ours:
             ours.settimeout(STILL)
@@ -101,10 +107,14 @@ def run_as(
                 refuse_late=lambda: _refuse_late(clock, limit),
                 refuse_stopped=lambda: _refuse_stopped(pid),
             )
-    except (ConnectionError, TimeoutError) as error:
-        raise CouldNotLook(_CUT_OFF) from error
+    except (message_line.CutOff, ConnectionError, TimeoutError) as error:
+        if signals:
+            signals.end_too()
+        raise CouldNotLook(message_line.CUT_OFF) from error
     finally:
         _end(pid)
+        if signals:
+            signals.restore()
     try:
         made: T = transfer.parse(result, modules)
     except ValueError:
@@ -157,24 +167,37 @@ def _serve(
         refuse_stopped()
 
     while True:
-        message = _receive(line, when_still)
-        if message[:1] == b"R":
-            return message[1:]
-        if message[:1] == b"E":
-            name, why = _pair(message[1:])
-            raise _EXPECTED.get(name, CouldNotLook)(str(why))
-        refuse_late()
-        name, given = _pair(message)
-        answer: dict[str, Any] = {"error": "", "why": "", "result": None}
+        message, descriptors = message_line.receive(line, when_still)
         try:
-            if name not in actions:
-                raise CouldNotLook(text("root does not do {action}", action=name))
-            answer["result"] = actions[name](*given)
-        except (CannotFix, CouldNotLook, Trouble) as why:
-            answer |= {"error": type(why).__name__, "why": str(why)}
-        except Exception as error:  # noqa: BLE001 (a wrong request must not end the parent)
-            answer |= {"error": "CouldNotLook", "why": f"root could not do it ({error})"}
-        _send(line, json.dumps(answer).encode())
+            if message[:1] == b"R":
+                return message[1:]
+            if message[:1] == b"E":
+                name, why = _pair(message[1:])
+                raise _EXPECTED.get(name, CouldNotLook)(str(why))
+            refuse_late()
+            answer = _do(actions, message, descriptors)
+        finally:
+            for fd in descriptors:
+                os.close(fd)
+        message_line.send(line, json.dumps(answer).encode())
+
+
+def _do(
+    actions: Mapping[str, Action], message: bytes, descriptors: Sequence[int]
+) -> dict[str, Any]:
+    """Do one action. Open files are passed apart from the numbers that the child may write."""
+    name, given = _pair(message)
+    answer: dict[str, Any] = {"error": "", "why": "", "result": None}
+    try:
+        if name not in actions:
+            raise CouldNotLook(text("root does not do {action}", action=name))
+        files = {"descriptors": tuple(descriptors)} if descriptors else {}
+        answer["result"] = actions[name](*given, **files)
+    except (CannotFix, CouldNotLook, Trouble) as why:
+        answer |= {"error": type(why).__name__, "why": str(why)}
+    except Exception as error:  # noqa: BLE001 (a wrong request must not end the parent)
+        answer |= {"error": "CouldNotLook", "why": f"root could not do it ({error})"}
+    return answer
 
 
 def _pair(message: bytes) -> tuple[str, Any]:
@@ -207,14 +230,14 @@ def _live(
         root_parent.use(_Root(line).ask)
         result = transfer.dump(work(), modules)
         _flush()
-        _send(line, b"R" + result)
+        message_line.send(line, b"R" + result)
     except BaseException as error:  # noqa: BLE001 (the parent says why)
         expected = type(error).__name__ in _EXPECTED
         why = str(error) if expected else _describe(error)
         name = type(error).__name__ if expected else "CouldNotLook"
         with contextlib.suppress(OSError):
             _flush()
-            _send(line, b"E" + json.dumps([name, why]).encode())
+            message_line.send(line, b"E" + json.dumps([name, why]).encode())
     finally:
         os._exit(0)
 
@@ -269,31 +292,3 @@ def _describe(error: BaseException) -> str:
     last = traceback.extract_tb(error.__traceback__)[-1:]
     place = f" in {last[0].filename.rpartition('/')[2]}:{last[0].lineno}" if last else ""
     return f"it failed ({type(error).__name__}: {error}{place})"
-
-
-# -- messages ------------------------------------------------------------------------------
-
-
-def _send(line: socket.socket, message: bytes) -> None:
-    line.sendall(struct.pack("=I", len(message)) + message)
-
-
-def _receive(line: socket.socket, when_still: Callable[[], None] = lambda: None) -> bytes:
-    (length,) = struct.unpack("=I", _exactly(line, 4, when_still))
-    if length > MOST_BYTES:
-        raise CouldNotLook("the process that looked at the home sent too much")
-    return _exactly(line, length, when_still)
-
-
-def _exactly(line: socket.socket, count: int, when_still: Callable[[], None]) -> bytes:
-    data = bytearray()
-    while len(data) < count:
-        try:
-            piece = line.recv(min(count - len(data), 1 << 20))
-        except TimeoutError:
-            when_still()
-            continue
-        if not piece:
-            raise CouldNotLook(_CUT_OFF)
-        data += piece
-    return bytes(data)

@@ -14,7 +14,7 @@ import pytest
 
 from hermes_doctor.message import Message, text
 from hermes_doctor.model import CouldNotLook, Evidence, Finding, Severity, Trouble
-from hermes_doctor.system import root_parent, separate_process, transfer
+from hermes_doctor.system import message_line, root_parent, separate_process, transfer
 from hermes_doctor.system.privileges import Privileges
 from hermes_doctor.system.root_parent import ask_root
 from hermes_doctor.system.separate_process import run_as
@@ -119,7 +119,7 @@ def test_bytes_that_mean_nothing(message: bytes) -> None:
 
     def work() -> None:
         line = root_parent._ask.__self__.line  # type: ignore[union-attr]
-        separate_process._send(line, message)
+        message_line.send(line, message)
 
     with pytest.raises(CouldNotLook, match="not valid"):
         run_as(USER, work, {})
