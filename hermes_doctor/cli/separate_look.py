@@ -88,21 +88,22 @@ def look(
     return result
 
 
-_prepared: set[tuple[int, tuple[str, ...]]] = set()
-"""By user and modules: for whom everything can be read or is loaded."""
+_prepared: set[tuple[int, tuple[str, ...], bool]] = set()
+"""By user, modules, and whether with plugins: for whom all can be read or is loaded."""
 
 
 def _prepare(user: Privileges, modules: tuple[str, ...], plugins: Plugins | None) -> None:
     """Load what the work needs, if the user may not read it; once in the life of a watch."""
     from hermes_doctor.system import privileges
 
-    if (user.uid, modules) in _prepared:
+    wanted = (user.uid, modules, plugins is not None)
+    if wanted in _prepared:
         return
     if not privileges.may_read(user, list(_own_files())):
         load_everything(modules)
         if plugins is not None:
             _ = (plugins.rules, plugins.causes, plugins.effects, plugins.fixes)
-    _prepared.add((user.uid, modules))
+    _prepared.add(wanted)
 
 
 def look_at(home: Path, examine: Callable[[], Report], plugins: Plugins) -> Report:
@@ -140,6 +141,7 @@ def load_everything(modules: Sequence[str] = ()) -> None:
     import pkgutil
 
     import hermes_doctor
+    from hermes_doctor import known_secrets
     from hermes_doctor.knowledge import data
     from hermes_doctor.plugins import load
 
@@ -158,3 +160,4 @@ def load_everything(modules: Sequence[str] = ()) -> None:
         for path in load.builtin(kind).glob("[!_]*.py"):
             importlib.import_module(f"hermes_doctor.{kind}.{path.stem}")
     data.load_all()
+    known_secrets.load_own_texts()
