@@ -125,17 +125,31 @@ def _used_words(words: Iterable[str]) -> set[str]:
     This reads about 2 MB, so it is asked only for a value that looks like a word.
     """
     left, used = set(words), set()
+    for text in _own_texts or _read_own_texts():
+        used |= {word for word in left if word in text and _has_word(text, word)}
+        left -= used
+        if not left:
+            break
+    return used
+
+
+_own_texts: list[str] = []
+"""What `load_own_texts` has read."""
+
+
+def load_own_texts() -> None:
+    """Read what this tool says, for a process that will be unable to open its files."""
+    _own_texts[:] = _read_own_texts()
+
+
+def _read_own_texts() -> Iterator[str]:
     here = Path(__file__).parent
     folders = [here / "knowledge"]
     for root in (here, here.parent):
         folders += [root / "checks" / "signatures", root / "docs" / "failures"]
-    files = (path for folder in folders if folder.is_dir() for path in folder.iterdir())
-    for path in files:
-        if left and path.suffix in (".json", ".md"):
-            text = path.read_text(encoding="utf-8", errors="replace").lower()
-            used |= {word for word in left if word in text and _has_word(text, word)}
-            left -= used
-    return used
+    for path in (path for folder in folders if folder.is_dir() for path in folder.iterdir()):
+        if path.suffix in (".json", ".md"):
+            yield path.read_text(encoding="utf-8", errors="replace").lower()
 
 
 def _state(path: Path) -> tuple[int, ...]:

@@ -114,8 +114,9 @@ def owner_of(home: Path) -> Privileges | None:
     return user if user is not None and user.can_reach else None
 
 
-_prepared: set[tuple[int, tuple[str, ...], bool]] = set()
-"""By user, modules and kind of work: for whom everything can be read or is loaded."""
+_prepared: set[tuple[int, tuple[str, ...], bool, bool]] = set()
+"""By user, modules, kind of work, and whether with plugins: for whom all can be read or is
+loaded."""
 
 
 def _prepare(
@@ -124,7 +125,8 @@ def _prepare(
     """Load what the work needs, if the user may not read it; once in the life of a watch."""
     from hermes_doctor.system import privileges
 
-    if (user.uid, modules, repairs) in _prepared:
+    wanted = (user.uid, modules, repairs, plugins is not None)
+    if wanted in _prepared:
         return
     if not privileges.may_read(user, list(_own_files())):
         load_everything(modules)
@@ -132,7 +134,7 @@ def _prepare(
             load_for_repairs()
         if plugins is not None:
             _ = (plugins.rules, plugins.causes, plugins.effects, plugins.fixes)
-    _prepared.add((user.uid, modules, repairs))
+    _prepared.add(wanted)
 
 
 def look_at(home: Path, examine: Callable[[], Report], plugins: Plugins) -> Report:
@@ -170,6 +172,7 @@ def load_everything(modules: Sequence[str] = ()) -> None:
     import pkgutil
 
     import hermes_doctor
+    from hermes_doctor import known_secrets
     from hermes_doctor.knowledge import data
     from hermes_doctor.plugins import load
 
@@ -188,6 +191,7 @@ def load_everything(modules: Sequence[str] = ()) -> None:
         for path in load.builtin(kind).glob("[!_]*.py"):
             importlib.import_module(f"hermes_doctor.{kind}.{path.stem}")
     data.load_all()
+    known_secrets.load_own_texts()
 
 
 def load_for_repairs() -> None:

@@ -253,9 +253,8 @@ class Detached(GatewayControl):
         where = self.installation.where
         try:
             python = python_of(where, self.owner)
-        except NoPython:
-            found = text("{folder} contains no Python for Hermes.", folder=where)
-            raise CannotFix(self._by_hand(found)) from None
+        except NoPython as error:
+            raise CannotFix(self._by_hand(error.found)) from None
         folder = self.environment(self.owner).get("HOME")
         begin = entry_command(self.home, python, self.owner, folder)
         return [*begin, *profile_arguments(self.home, folder), "gateway", "run"]
@@ -281,11 +280,16 @@ def _lives(process: tuple[int, int] | None) -> bool:
 
 
 class NoPython(CannotFix):
-    """A folder contains no interpreter."""
+    """A folder contains no interpreter, or none that this process can run."""
+
+    def __init__(self, found: Message) -> None:
+        super().__init__(text("{found} Install Hermes again.", found=found))
+        self.found = found
 
 
 def python_of(environment: Path, user: Account) -> Path:
     """The interpreter of a virtual environment or checkout, if the user may trust it."""
+    found = text("{folder} contains no Python for Hermes.", folder=environment)
     for folder in (environment, environment / "venv", environment / ".venv"):
         for name in ("bin/python", "bin/python3", "Scripts/python.exe"):
             if os.access(folder / name, os.X_OK):
@@ -294,9 +298,9 @@ def python_of(environment: Path, user: Account) -> Path:
                     refuse_untrusted(place, user)
                 refuse_foreign_code(folder / name, user)
                 return folder / name
-    raise NoPython(
-        text("{folder} contains no Python for Hermes. Install Hermes again.", folder=environment)
-    )
+            if os.path.lexists(folder / name):
+                found = text("{file} cannot be run by this user.", file=folder / name)
+    raise NoPython(found)
 
 
 def _by_descriptor(folder: int, path: Path) -> str | Path:

@@ -5,6 +5,7 @@ It only reads files and runs no code of Hermes.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -129,7 +130,10 @@ def _behind(script: Path) -> Path | None:
 
 
 def _environment(root: Path, used_by: str, *, deep: bool) -> Environment:
-    return Environment(root, used_by, _version(root), tuple(_faults(root, deep=deep)))
+    faults: list[tuple[str, str]] = []
+    with contextlib.suppress(CouldNotLook):  # what this user may not read has no known fault
+        faults.extend(_faults(root, deep=deep))
+    return Environment(root, used_by, _version(root), tuple(faults))
 
 
 def _faults(root: Path, *, deep: bool) -> Iterator[tuple[str, str]]:
@@ -139,15 +143,14 @@ def _faults(root: Path, *, deep: bool) -> Iterator[tuple[str, str]]:
     except FileNotFoundError:
         yield str(config), "is gone, so Python finds none of the packages"
         return
-    except CouldNotLook:
-        return
-    if said.get("home") and not os.path.isdir(said["home"]):
+    if said.get("home") and _is_gone(said["home"]):
         yield said["home"], "the Python that it was made from is gone"
+    list_folder(root / "lib")
     packages = site_packages_of(root)
     if packages is None:
         yield str(root), "has no folder of packages"
         return
-    names = set(_names(packages))
+    names = set(list_folder(packages))
     versions = sorted(match[1] for name in names if (match := _DIST.fullmatch(name)))
     alone = said.get("include-system-site-packages", "false").lower() != "true"
     if not versions and (_OLD_LINK in names or not alone):
@@ -188,8 +191,19 @@ def _editable(packages: Path, names: set[str]) -> Iterator[tuple[str, str]]:
         if name.endswith(".pth"):
             targets += [line for line in text.splitlines() if line.startswith("/")]
         for target in targets:
-            if not os.path.exists(target):
+            if _is_gone(target):
                 yield target, f"{name} points there, but nothing is there"
+
+
+def _is_gone(path: str) -> bool:
+    """Whether nothing is there; what this user cannot get to may be there."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def read_pyvenv_cfg(root: Path) -> dict[str, str]:

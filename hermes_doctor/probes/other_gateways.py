@@ -39,7 +39,7 @@ class OtherGateway(NamedTuple):
 def running_elsewhere(home: Home, lines: CommandLines) -> Iterator[OtherGateway]:
     """Yield the running gateways of other homes among these processes, as far as we may see."""
     for one in gateway_processes.candidates(lines):
-        if one.claim and one.works and not is_same_folder(one.claim.home, home.path):
+        if one.claim and one.seems_to_work and not is_same_folder(one.claim.home, home.path):
             yield OtherGateway(one.gateway.pid, one.claim.home)
 
 

@@ -56,6 +56,13 @@ class Candidate(NamedTuple):
             return True
         return may_be_starting(self.gateway, self.claim.home)
 
+    @property
+    def seems_to_work(self) -> bool:
+        """The same, for a home whose files are not read: it starts for a minute at most."""
+        if self.claim is None or self.claim.locked is not False:
+            return True
+        return datetime.now(UTC) - self.gateway.started_at < LOADING
+
 
 def may_be_starting(gateway: Gateway, home: Path) -> bool:
     """Whether a process without the lock may be a gateway of this home that is still starting.
@@ -102,7 +109,7 @@ def gateways_of(home: Home, lines: CommandLines | None = None) -> list[Gateway]:
         if candidate.claim is None:
             if _conceivable(home, candidate.gateway):
                 doubtful.append(candidate.gateway.pid)
-        elif candidate.works and is_same_folder(candidate.claim.home, home.path):
+        elif is_same_folder(candidate.claim.home, home.path) and candidate.works:
             found.setdefault(candidate.gateway.pid, candidate.gateway)
     found = {pid: one for pid, one in found.items() if may_belong(pid, home.path)}
     if len(found) > 1:

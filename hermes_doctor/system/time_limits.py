@@ -32,7 +32,7 @@ def factor() -> float:
     global _measured
     now = time.monotonic()
     at, known = _measured
-    if not at or now - at > _FRESH:
+    if not at or not 0 <= now - at <= _FRESH:
         known = min(MOST, max(1.0, _runnable() / _count(), _small_share()))
         _measured = (now, known)
     return known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -9,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.installation import git_checkout, missing_files
+from hermes_doctor.installation import git_checkout, missing_files, virtualenv
 from hermes_doctor.supervisors.unit import Unit
+from hermes_doctor.system import privileges
 from tests.helpers import support
+from tests.helpers.crash_server import STRANGER
 from tests.helpers.fake_supervision import ask, codes, unit
 from tests.helpers.one_check import ask as look
 
@@ -109,6 +112,22 @@ def test_broken(home: Path, tmp_path: Path, lost: str) -> None:
     assert (finding.code, finding.severity) == ("UPD-VENV-BROKEN", "error")
     assert finding.subject == str(root)
     assert len(finding.evidence) == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
+@pytest.mark.parametrize("closed", ["python", "venv/lib", "site-packages"])
+def test_what_may_not_be_read_is_not_called_broken(home: Path, closed: str) -> None:
+    """Another user who may not look into a folder does not know what is in it."""
+    with support.reachable_folder() as place:
+        root = place / "venv"
+        packages = environment(root)
+        (place / "python" / "bin").mkdir(parents=True)
+        (root / "pyvenv.cfg").write_text(f"home = {place}/python/bin\n")
+        os.chmod(packages if closed == packages.name else place / closed, 0o700)
+        nobody = privileges.Privileges(STRANGER, STRANGER, (), place, can_reach=True)
+        with privileges._as(nobody):
+            found = virtualenv._environment(root, "the service", deep=False)
+    assert found.faults == ()
 
 
 def test_half_upgraded(home: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import pytest
 from hermes_doctor.cli import separate_look
 from hermes_doctor.model import Verdict, VerdictKind
 from hermes_doctor.plugins import load
+from hermes_doctor.system import privileges
 from tests.helpers import crash_server, fake_gateway, support
 from tests.helpers.crash_server import STRANGER
 from tests.helpers.watch_parts import finding, report
@@ -167,6 +169,20 @@ def test_root_opens_nothing_while_it_finds_homes(trapped: Path, tmp_path: Path) 
     assert f"{trapped}/gateway.pid" in by_others
 
 
+@pytest.mark.needs("strace")
+def test_root_s_own_home_beside_another_users_gateway(
+    place: Path, tmp_path: Path, trapped: Path
+) -> None:
+    """A look at one home opens nothing in the homes of others that are in use."""
+    own = support.healthy(place / "own")
+    with pretender(tmp_path, {"HERMES_HOME": str(trapped)}):
+        by_root, _ = opened_by_root(("check",), own, tmp_path / "log")
+
+    tops = (str(trapped), str(trapped.parent / "secret"))
+    assert [path for path in by_root if path.startswith(tops)] == []
+    assert any(path.startswith(str(own)) for path in by_root)
+
+
 def test_what_links_lead_to_is_not_read(trapped: Path) -> None:
     """They are open questions with a reason; and nothing is said to be in order."""
     document = support.check(trapped).json
@@ -209,6 +225,11 @@ def test_the_findings_are_the_same(place: Path, kind: str) -> None:
     home = hostile.full(place / "home") if kind == "healthy" else crash_server.sick(place / "home")
     crash_server.chown(home)
 
+    owner = privileges.owner_of_home(home)
+    assert owner is not None
+    if not privileges.may_read(owner, [separate_look.__file__]):
+        pytest.skip("this tool is in a folder that its owner may not enter")
+
     seen = without_times(support.check(home).json)
 
     own = support.doctor(
@@ -234,6 +255,50 @@ def test_a_running_gateway_is_seen(place: Path, monkeypatch: pytest.MonkeyPatch,
     assert str(running.pid) in json.dumps(document["states"]["gateway"])
     assert rungs["process"]["status"] == "ok"
     assert rungs["lock"]["status"] == "ok"
+
+
+@pytest.fixture(scope="session")
+def closed_program() -> Iterator[Path]:
+    """A copy of this tool in a folder that only root can enter."""
+    top = Path(separate_look.__file__).parents[2]
+    with tempfile.TemporaryDirectory() as folder:  # it has the mode 0700
+        for name in ("hermes_doctor", "checks", "fixes", "docs", "pyproject.toml"):
+            if (top / name).is_dir():
+                shutil.copytree(top / name, Path(folder) / name)
+            elif (top / name).exists():
+                shutil.copy(top / name, folder)
+        yield Path(folder)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("check",), ("check", "--all-homes"), ("timeline",), ("config",), ("watch", "--once")],
+)
+@pytest.mark.parametrize("kind", ["healthy", "sick"])
+def test_a_program_in_a_closed_folder(
+    place: Path, closed_program: Path, command: tuple[str, ...], kind: str
+) -> None:
+    """What is shown does not depend on whether the home's owner may read this tool."""
+    home = hostile.full(place / "home") if kind == "healthy" else crash_server.sick(place / "home")
+    with open(home / ".env", "a") as file:
+        file.write("EMAIL_PASSWORD=openrouter\n")  # a value that may be a word of this tool
+    crash_server.chown(home)
+    words = [sys.executable, "-m", "hermes_doctor", *command, "--home", str(home)]
+    shown = []
+    for number, program in enumerate((Path(separate_look.__file__).parents[2], closed_program)):
+        done = subprocess.run(
+            words,
+            cwd=program,
+            env=support.environ({"XDG_STATE_HOME": str(place / f"state-{number}")}),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        told = re.sub(r"\d", "0", done.stdout.partition("\n\n\n")[0].strip())  # the first home's
+        shown.append((done.returncode, re.sub(r"in 0+(\.0+)? s", "in 0 s", told), done.stderr))
+    assert shown[1] == shown[0]
+    assert "Permission denied" not in shown[1][1] + shown[1][2]
 
 
 def test_everything_that_functions_import_is_loaded() -> None:

@@ -59,3 +59,16 @@ def test_no_program(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
         with pytest.raises(CannotFix, match=f"contains no Python for Hermes. {step} the way"):
             service.refuse()
+
+
+def test_a_program_that_may_not_be_run(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A link to a Python in a closed folder is not called missing."""
+    monkeypatch.setattr(Detached, "running", lambda _: None)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to("/root/closed/python")
+    service = Detached(Home(home), installation=Installation("0.19.0", tmp_path, running=False))
+
+    with pytest.raises(CannotFix, match=r"bin/python cannot be run by this user\. Start"):
+        service.refuse()

@@ -278,7 +278,7 @@ def reachable_folder() -> Iterator[Path]:
     try:
         yield folder
     finally:
-        subprocess.run(["chmod", "-R", "u+rwX", str(folder)], check=True)
+        subprocess.run(["/bin/chmod", "-R", "u+rwX", str(folder)], check=True)
         shutil.rmtree(folder)
 
 

@@ -203,6 +203,11 @@ def replace(home: Path, other: Path) -> None:
 def another_user(user: Path) -> None:
     """Root looks at the home of somebody else, who can reach no Hermes."""
     nobody = pwd.getpwnam("nobody")
+    installed = bytes(releases.python_of(VERSION).parent.parent)
+    for name in ("gateway.pid", "gateway_state.json"):
+        path = user / ".hermes" / name
+        if path.exists():
+            path.write_bytes(path.read_bytes().replace(installed, b"/root/hermes"))
     for path in (user, *user.rglob("*")):
         os.chown(path, nobody.pw_uid, nobody.pw_gid, follow_symlinks=False)
     root = user.parent / "root"

@@ -42,6 +42,14 @@ def test_a_share_of_a_processor(running: dict[str, float], monkeypatch: pytest.M
     assert time_limits.factor() == 10.0
 
 
+def test_a_clock_that_was_ahead(running: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A factor that was measured later than now is not used."""
+    running["runnable"] = 6.0
+    monkeypatch.setattr(time_limits, "_FRESH", 0.05)
+    monkeypatch.setattr(time_limits, "_measured", (time.monotonic() + 600, 1.0))
+    assert time_limits.factor() == 3.0
+
+
 def test_a_real_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Busy processes on one processor are seen at once; the other processors stay free."""
     allowed = os.sched_getaffinity(0)
