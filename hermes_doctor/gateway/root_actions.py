@@ -167,6 +167,7 @@ class _Root:
             id = self._id_of(words[0], container)
             if not id:
                 return None
+            self._containers.find()  # Compose may have made a new one
             self._containers.refuse_others([id])
             words = [*words[:-1], id]
         return words

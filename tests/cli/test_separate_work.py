@@ -123,7 +123,7 @@ def test_questions_are_asked(place: Path) -> None:
     home = sick(place)
 
     command = f"cd {Path(__file__).parents[2]} && {sys.executable} -m hermes_doctor"
-    words = ["sh", "-c", f"{command} fix CFG-YAML --apply --home {home}"]
+    words = ["/bin/sh", "-c", f"{command} fix CFG-YAML --apply --home {home}"]
     with shells.Terminal(words, place, "hermes-doctor") as terminal:
         terminal.wait(lambda: b"[y/N]" in terminal.seen)
         terminal.type("y\n")

@@ -1,0 +1,227 @@
+"""What root does for a process that repairs another user's home, and what it refuses."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hermes_doctor.gateway import root_actions
+from hermes_doctor.home import Home
+from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.records import last_ask
+from hermes_doctor.supervisors.scope import system_scope
+from hermes_doctor.system import privileges, root_parent, separate_process
+from hermes_doctor.system.files import snapshot
+from tests.helpers import crash_server, support
+from tests.helpers.crash_server import STRANGER
+from tests.helpers.real.gateways import end
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root has something to do")
+USER = privileges.Privileges(STRANGER, STRANGER, (STRANGER,), Path("/"), can_reach=True)
+UNIT = """[Service]
+Environment=HERMES_HOME={home}
+ExecStart=/opt/hermes/bin/python -m hermes_cli.main gateway run
+"""
+
+
+@pytest.fixture
+def theirs() -> Iterator[Path]:
+    """A home of a stranger that its owner can reach."""
+    with support.reachable_folder() as folder:
+        yield crash_server.chown(support.healthy(folder / "home"))
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Programs that only write down how they were called; the file that they write to."""
+    log = tmp_path / "called"
+    for name in ("systemctl", "loginctl", "docker"):
+        script = f'#!/bin/sh\necho "{name} $*" >> {log}\n'
+        script += 'case "$*" in *"{{.Id}}"*) echo 0b2;; "ps --all"*) echo 0b2;; esac\n'
+        support.put(tmp_path / "bin" / name, script, 0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    units = tmp_path / "units"
+    units.mkdir()
+    scope = system_scope()._replace(folders=(units,))
+    monkeypatch.setattr(root_actions, "system_scope", lambda: scope)
+    return log
+
+
+REFUSED = (
+    ("sh", "-c", "true"),
+    ("systemctl", "--system", "poweroff"),
+    ("systemctl", "--system", "edit", "hermes-gateway.service"),
+    ("systemctl", "--system", "stop", "ssh.service", "hermes-gateway.service"),
+    ("systemctl", "--system", "start", "--root=/x", "hermes-gateway.service"),
+    ("systemctl", "--user", "stop", "hermes-gateway.service"),
+    ("systemctl", "--system", "stop", "multi-user.target"),
+    ("loginctl", "terminate-user", "root"),
+    ("docker", "rm", "0a1"),
+    ("docker", "run", "0a1"),
+    ("docker", "exec", "0a1", "sh"),
+    ("docker", "update", "--restart", "always", "0a1"),
+    ("docker", "stop", "0a1", "0b2"),
+    ("s6-svc", "-x", "/run/service/gateway-default"),
+    ("s6-svc", "-d", "/run/service/../../etc"),
+)
+
+
+@pytest.mark.parametrize("words", REFUSED, ids=" ".join)
+def test_other_commands_are_refused(theirs: Path, programs: Path, words: tuple[str, ...]) -> None:
+    """A program, a command or an option that is not on the list; nothing is run."""
+    for action in ("run", "begin"):
+        more = (1.0,) if action == "run" else ()
+        with pytest.raises(CannotFix, match="root does not run"):
+            root_actions.actions(theirs, STRANGER)[action]([*words], *more)
+    assert not programs.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("systemctl", "--system", "stop", "--no-block", "ssh.service"), "not found"),
+        (("systemctl", "--system", "enable", "hermes-gateway-other.service"), "not found"),
+        (("loginctl", "enable-linger", "root"), "not found"),
+        (("docker", "stop", "--time", "1", "web"), "only about containers"),
+        (("s6-svc", "-d", "/run/service/gateway-other"), "not found"),
+    ],
+    ids=lambda words: " ".join(words),
+)
+def test_what_is_not_of_the_home(
+    theirs: Path, programs: Path, words: tuple[str, ...], why: str
+) -> None:
+    """A service, a user, a container or a slot that root has not found itself to be of it."""
+    other = UNIT.format(home="/somewhere/else")
+    support.put(programs.parent / "units" / "hermes-gateway-other.service", other)
+
+    with pytest.raises((CannotFix, CouldNotLook), match=why):
+        root_actions.actions(theirs, STRANGER)["run"]([*words], 5.0)
+
+    ran = programs.read_text() if programs.exists() else ""
+    assert not any(verb in ran for verb in ("stop", "enable", "-d"))
+
+
+def test_a_service_of_the_home(theirs: Path, programs: Path) -> None:
+    """One whose file, which is root's, names the home."""
+    unit = "hermes-gateway.service"
+    support.put(programs.parent / "units" / unit, UNIT.format(home=theirs))
+    run = root_actions.actions(theirs, STRANGER)["run"]
+
+    assert run(["systemctl", "--system", "stop", "--no-block", unit], 5.0) == [0, ""]
+    assert run(["systemctl", "--system", "daemon-reload"], 5.0) == [0, ""]
+
+    assert programs.read_text().splitlines() == [
+        f"systemctl --system stop --no-block {unit}",
+        "systemctl --system daemon-reload",
+    ]
+
+
+def test_only_gateways_of_the_home_are_signalled(theirs: Path) -> None:
+    """No other process, whatever number is asked for."""
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    try:
+        with pytest.raises(CannotFix, match="not a gateway of this home"):
+            root_actions.actions(theirs, STRANGER)["signal_gateway"](process.pid, 1, 15)
+        assert process.poll() is None
+    finally:
+        end(process)
+
+
+def test_a_gateway_is_started_as_the_owner(theirs: Path) -> None:
+    """In the home, with its own limits: it may use sudo, which the separate process may not."""
+    status = theirs / "status"
+    command = ["/bin/sh", "-c", "grep -E 'Uid|NoNewPrivs' /proc/self/status; pwd; echo $NAME"]
+
+    def work() -> int | None:
+        folder = os.open(theirs, os.O_RDONLY)
+        output = os.open(status, os.O_WRONLY | os.O_CREAT)
+        given = (command, {"NAME": "value", "PATH": "/usr/bin:/bin"}, 0o027)
+        pid = root_parent.ask_root("start_gateway", *given, descriptors=(folder, output))
+        code: int | None = root_parent.ask_root("exit_code", pid, 30.0)
+        return code
+
+    assert separate_process.run_as(USER, work, root_actions.actions(theirs, STRANGER)) == 0
+
+    lines = status.read_text().split()
+    assert lines == ["Uid:", *[str(STRANGER)] * 4, "NoNewPrivs:", "0", str(theirs), "value"]
+
+
+def give(theirs: Path, path: Path, folder: Path, *, name: str = "") -> None:
+    """Let root give a file to the owner of the home, from a process that names what it likes."""
+    expect = [*snapshot(path)]
+
+    def work() -> None:
+        fds = (os.open(folder, os.O_PATH), os.open(path, os.O_PATH))
+        given = (name or path.name, STRANGER, STRANGER, True, expect)
+        root_parent.ask_root("give", *given, descriptors=fds)
+
+    separate_process.run_as(USER, work, root_actions.actions(theirs, STRANGER))
+
+
+def test_a_file_of_root_in_the_home_is_given(theirs: Path) -> None:
+    """What a plan has seen there."""
+    path = support.put(theirs / "new.json", "{}")
+    assert path.stat().st_uid == 0
+
+    give(theirs, path, theirs)
+
+    assert path.stat().st_uid == STRANGER
+
+
+def test_no_other_file_of_root_is_given(theirs: Path) -> None:
+    """Not one elsewhere, whatever folder and name come with it, nor one with a second name."""
+    outside = support.put(theirs.parent / "shadow", "root's", 0o644)
+    support.put(theirs / "shadow", "{}")
+    os.link(outside, theirs / "second")
+    for path, folder, name in (
+        (outside, theirs, ""),
+        (outside, theirs.parent, ""),
+        (outside, theirs, "../shadow"),
+        (theirs / "second", theirs, ""),
+    ):
+        with pytest.raises((CouldNotLook, Trouble)):
+            give(theirs, path, folder, name=name)
+        assert outside.stat().st_uid == 0
+
+
+def test_a_changed_file_is_not_given(theirs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root compares the open file with what the plan saw."""
+    path = support.put(theirs / "new.json", "{}")
+    other = snapshot(path)._replace(size=17)
+    monkeypatch.setattr(f"{__name__}.snapshot", lambda _: other)
+
+    with pytest.raises(Trouble, match="another program changed"):
+        give(theirs, path, theirs)
+
+    assert path.stat().st_uid == 0
+
+
+def test_numbers_are_no_open_files(theirs: Path) -> None:
+    """A process that passes none cannot name one of root's own."""
+    support.put(theirs / "new.json", "{}")
+
+    def work() -> None:
+        root_parent.ask_root("give", "new.json", STRANGER, STRANGER, True, [], 0, 1)
+
+    with pytest.raises(CouldNotLook, match="root could not do it"):
+        separate_process.run_as(USER, work, root_actions.actions(theirs, STRANGER))
+
+
+def test_the_last_question_is_root_s_own(
+    theirs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root keeps what it understands, and nothing else."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    keep = root_actions.actions(theirs, STRANGER)["keep_last_ask"]
+
+    for document in ("{", "[]", "{}"):
+        with pytest.raises((ValueError, TypeError, KeyError)):
+            keep(document)
+    assert keep('{"schema": "another"}') == "it is not valid"
+
+    assert last_ask.load(Home(theirs)) is None
