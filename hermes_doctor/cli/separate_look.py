@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+
+from hermes_doctor.lazy import EMPTY
 
 if TYPE_CHECKING:
     from hermes_doctor.history.receipts import EndedRun
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from hermes_doctor.model import Report
     from hermes_doctor.plugins.load import Plugins
     from hermes_doctor.system.privileges import Privileges
+    from hermes_doctor.system.separate_process import Action
 
 T = TypeVar("T")
 STANDARD = (
@@ -60,12 +63,15 @@ def look(
     limit: float = math.inf,
     otherwise: Callable[[], T] | None = None,
     repairs: bool = False,
+    more: Mapping[str, Action] = EMPTY,
+    keep: Sequence[int] = (),
 ) -> T:
     """Return what `work` returns; as root in another user's home, it runs in a separate process.
 
     The result then consists of plain values, of those of `hermes_doctor.model` and the `modules`,
     and comes within `limit` seconds. In any other home, return what `otherwise` does, if given.
-    If it `repairs` the home, root does more for it.
+    If it `repairs` the home, root does for it also what `gateway/root_actions.py` lists. `more` are
+    actions of the command itself, and `keep` open files that the process gets.
     """
     otherwise = otherwise or work
     user = owner_of(home)
@@ -91,10 +97,10 @@ def look(
     if repairs:
         from hermes_doctor.gateway import root_actions as repairing
 
-        actions |= repairing.actions(home, user.uid)
+        actions |= {**repairing.actions(home, user.uid), **more}
     with places.remembered():
         result, secrets = separate_process.run_as(
-            user, work_and_tell_secrets, actions, modules, limit, writes=repairs
+            user, work_and_tell_secrets, actions, modules, limit, writes=repairs, keep=keep
         )
     outgoing.known.add(Secret(*one) for one in secrets)
     return result

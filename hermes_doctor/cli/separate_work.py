@@ -1,20 +1,25 @@
 """Repair a home with the rights of its owner: as root, the whole command runs in his process.
 
-This is the one place that decides it. The command starts here after it has found the home and
-loaded root's own files, and before it opens the first file of the home. Its questions and its
+This is the one place that decides it. The work starts here after the command has found the home
+and loaded root's own files, and before it opens the first file of the home. Its questions and its
 output go through the terminal that both processes have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
+
+from hermes_doctor.lazy import EMPTY
 
 if TYPE_CHECKING:
     from hermes_doctor.home import Home
     from hermes_doctor.model import Trouble
     from hermes_doctor.plugins.load import Plugins
+    from hermes_doctor.system.separate_process import Action
+
+T = TypeVar("T")
 
 
 def run(
@@ -26,28 +31,59 @@ def run(
     vault: Path | None = None,
 ) -> int:
     """Run a command, as the owner of the home if root calls it; return its exit code."""
+    from hermes_doctor.cli import exits
+
+    return do(
+        home,
+        lambda: exits.end_here(command),
+        plugins,
+        otherwise=command,
+        pass_on=exits.pass_on,
+        writes=writes,
+        vault=vault,
+    )
+
+
+def do(
+    home: Home,
+    work: Callable[[], T],
+    plugins: Plugins,
+    *,
+    otherwise: Callable[[], T],
+    pass_on: Callable[[T], T] = lambda result: result,
+    writes: bool = True,
+    vault: Path | None = None,
+    modules: tuple[str, ...] = (),
+    actions: Mapping[str, Action] = EMPTY,
+    keep: Sequence[int] = (),
+) -> T:
+    """Return the result of `work` as the home's owner if that is another user than root.
+
+    In any other home, and with a vault that only root may change, return that of `otherwise`.
+    `actions` and `keep` are those of `separate_look.look`.
+    """
     from hermes_doctor.backup.vault import Vault
-    from hermes_doctor.cli import exits, separate_look
+    from hermes_doctor.cli import separate_look
     from hermes_doctor.system.root_parent import NeedsRoot
 
     owner = separate_look.owner_of(home.path)
     if owner is None or _is_of_root(vault, home):
-        return command()
+        return otherwise()
     if writes:
         from hermes_doctor.records import home_lock
 
         home_lock.refuse_name_of_others(home, owner.uid)
     _ = plugins.fixes  # those of a folder that the owner may not read
     try:
-        ended: int = separate_look.look(
-            home.path, lambda: exits.end_here(command), plugins=plugins, repairs=True
+        done = separate_look.look(
+            home.path, work, modules, plugins, repairs=True, more=actions, keep=keep
         )
     except NeedsRoot as needed:
-        vault = Path(str(needed))
-        if not Vault(home, vault).is_of_root():  # a forged receipt can name any folder
-            raise _no_backup(vault) from None
-        return command()
-    return exits.pass_on(ended)
+        named = Path(str(needed))
+        if not Vault(home, named).is_of_root():  # a forged receipt can name any folder
+            raise _no_backup(named) from None
+        return otherwise()
+    return pass_on(done)
 
 
 def _no_backup(vault: Path) -> Trouble:

@@ -77,6 +77,7 @@ def run(
         tell(f"checking {tilde(where.path)}")
     if made.history is not None:
         made.history.read_runs = separate_look.ended_runs
+    _repair_as_owner(made, where, found)
     if not once and not unknown:
         assembly.use_child_processes(made, found, _separate(where, found))
         made.run()
@@ -101,6 +102,19 @@ def _separate(home: Home, plugins: Plugins) -> Separate:
     return lambda work, otherwise: separate_look.look(
         home.path, work, plugins=plugins, limit=LIMIT, otherwise=otherwise
     )
+
+
+def _repair_as_owner(watch: Watch, home: Home, plugins: Plugins) -> None:
+    """Let the watch repair as the home's owner if that is another user than root."""
+    from functools import partial
+
+    from hermes_doctor.cli import separate_work
+    from hermes_doctor.watch.heal import Healer
+    from hermes_doctor.watch.healing_apart import RepairAsOwner
+
+    if isinstance(healer := watch.healer, Healer):
+        work = partial(separate_work.do, home, plugins=plugins, vault=healer.vault)
+        healer.apart = RepairAsOwner(healer, work)
 
 
 def _publisher(watch: Watch, given: Path) -> Callable[[Report | None], None]:

@@ -49,6 +49,8 @@ _COMMANDS = {
 }
 _COMMANDS |= {"podman": _COMMANDS["docker"], "/command/s6-svc": _COMMANDS["s6-svc"]}
 """The programs that root runs, and the words that may follow."""
+_running: list[subprocess.Popen[bytes]] = []
+"""What was started for earlier repairs of a watch; its exit code is read once it has ended."""
 _SIGNALS = (signal.SIGTERM, signal.SIGCONT, signal.SIGKILL)
 
 
@@ -85,6 +87,7 @@ class _Root:
         self._units: set[str] = set()
         """The services that root has found to be of this home."""
         self._begun: dict[int, subprocess.Popen[bytes]] = {}
+        _running[:] = [one for one in _running if one.poll() is None]
 
     def run(self, words: Sequence[str], limit: float) -> list[object]:
         """Run a command of a supervisor to its end; return its exit code and last line."""
@@ -145,6 +148,7 @@ class _Root:
 
     def _note(self, process: subprocess.Popen[bytes]) -> int:
         self._begun[process.pid] = process
+        _running.append(process)
         return process.pid
 
     # -- what is of this home ------------------------------------------------------------------

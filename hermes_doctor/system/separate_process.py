@@ -76,13 +76,15 @@ def run_as(
     limit: float = math.inf,
     *,
     writes: bool = False,
+    keep: Sequence[int] = (),
 ) -> T:
     """Return what `work` returns in a child that has become the user; serve its actions meanwhile.
 
     The result consists of the values of `hermes_doctor.model`, and of the `modules`, and of plain
     values. Everything that the work imports must be loaded already, unless the user may read it.
     Raise CouldNotLook if it takes longer than `limit` seconds. If the work `writes`, the signals
-    that ask this process to end are passed on, and the child ends by itself.
+    that ask this process to end are passed on, and the child ends by itself. It keeps the open
+    files in `keep`.
     """
     _refuse_another()
     _flush()
@@ -94,7 +96,7 @@ def run_as(
         if signals:
             signals.restore()
         ours.close()
-        _live(theirs, user, work, parent, modules)
+        _live(theirs, user, work, parent, modules, keep)
     theirs.close()
     if signals:
         signals.send_to(pid)
@@ -221,11 +223,12 @@ def _live(
     work: Callable[[], Any],
     parent: int,
     modules: tuple[str, ...],
+    keep: Sequence[int],
 ) -> NoReturn:
     """Do the work in the child; never returns."""
     try:
         signal.set_wakeup_fd(-1)  # a watch has one
-        _close_others(line.fileno())
+        _close_others(line.fileno(), *keep)
         become_permanently(user, parent)
         root_parent.use(_Root(line).ask)
         result = transfer.dump(work(), modules)
@@ -280,10 +283,12 @@ def _folder_of(uid: int) -> str:
         return "/"
 
 
-def _close_others(kept: int) -> None:
-    """Close all descriptors but the standard ones and this one."""
-    os.closerange(3, kept)
-    os.closerange(kept + 1, 65536)
+def _close_others(*kept: int) -> None:
+    """Close all descriptors but the standard ones and these."""
+    first = 3
+    for fd in (*sorted(kept), 65536):
+        os.closerange(first, fd)
+        first = fd + 1
 
 
 def _describe(error: BaseException) -> str:

@@ -190,7 +190,7 @@ def _healer(watch: Watch, plugins: Plugins, asked: HealOptions, options: str) ->
         min_rounds=asked.min_rounds,
         timeout=durations.parse_seconds(asked.timeout, "--patience"),
         confirmed=_agreed(plugins, asked),
-        vault=asked.vault,
+        vault=asked.vault.expanduser().absolute() if asked.vault else None,
         options=options,
     )
 

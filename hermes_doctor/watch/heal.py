@@ -22,6 +22,7 @@ from hermes_doctor.plugins.load import Plugins
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.journal import NOT_CONNECTED
 from hermes_doctor.schedule.durations import format_duration
+from hermes_doctor.system import root_parent
 from hermes_doctor.system.signals import Interrupted
 from hermes_doctor.watch import consent, cut_off_runs, repair_run
 from hermes_doctor.watch.clocks import MachineClock
@@ -69,6 +70,8 @@ class Healer:
     """By finding: when to plan a refused repair again."""
     repair: Callable[[Work, Sequence[Finding]], Outcome] = lambda work, _: work()
     """Does the work; a watch that keeps running lets another process do it."""
+    apart: Callable[[Callable[[], Outcome]], Outcome] = lambda work: work()
+    """Does all that touches the home; as root in the home of another user, as that user."""
 
     def __post_init__(self) -> None:
         self.lease = Lease(self.home, self.clock, self.store.file)
@@ -80,11 +83,18 @@ class Healer:
 
     def attempt(self, report: Report, memory: WatchState, at: datetime) -> Outcome:
         """Repair what is due; return the events and whether to examine again at once."""
-        now = self.clock.boot_clock()
         self.memory = memory
-        why = self._other_watch()
+        why = self._other_watch(self._take)
         if why:
-            return self._held(OTHER, why, at), False
+            return self.held(OTHER, why, at), False
+        return self.apart(lambda: self._attempt(report, at))
+
+    def _attempt(self, report: Report, at: datetime) -> Outcome:
+        """Do the same, when no other watch of this user repairs the home."""
+        now, memory = self.clock.boot_clock(), self.memory
+        why = self._other_watch(self.lease.refusal)
+        if why:
+            return self.held(OTHER, why, at), False
         memory.said.pop(OTHER, None)
         self.ledger.forget(memory.standing, now)
         memory.failures = self.ledger.failures
@@ -114,7 +124,7 @@ class Healer:
             return [], False
         why = self._spent(now) if not ends else None
         if why:
-            return self._held(ALL, why, at), False
+            return self.held(ALL, why, at), False
         return self.repair(lambda: self._unless_answering(ends, tried, at), tried)
 
     def _unless_answering(
@@ -124,7 +134,7 @@ class Healer:
         memory = self.memory
         why = self._answering(self.clock.boot_clock())
         if why:
-            return self._held(ALL, why, at), False
+            return self.held(ALL, why, at), False
         try:
             return self._work(cut_off, due, at)
         finally:
@@ -134,15 +144,19 @@ class Healer:
         """The descriptors that hold the locks of this healer."""
         return [fd for fd in (self.store.lock_descriptor, self.lease.descriptor) if fd is not None]
 
-    def _other_watch(self) -> str | None:
+    def _other_watch(self, lock: Callable[[], str | None]) -> str | None:
         """Why this watch may not heal because another one does; it then only examines."""
         try:
-            if self.store.take():
-                return self.lease.refusal()
+            return lock()
         except OSError as error:
             return f"could not lock the watch ({os.strerror(error.errno or 0).lower()})"
         except Trouble as trouble:
             return f"could not lock the watch: {trouble}".partition(". ")[0]
+
+    def _take(self) -> str | None:
+        """Take the lock of this user's watch; return why that was not possible."""
+        if self.store.take():
+            return None
         who = self.store.holder()
         named = f" (process {who})" if who else ""
         return f"another watch{named} repairs this home; this one only checks"
@@ -177,7 +191,7 @@ class Healer:
 
         return f"{(self.clock.now() + timedelta(seconds=seconds)).astimezone():%H:%M}"
 
-    def _held(
+    def held(
         self, key: Key, why: str, at: datetime, finding: Finding | None = None
     ) -> list[WatchEvent]:
         """Report why something is not repaired, once for each reason."""
@@ -210,7 +224,7 @@ class Healer:
                 held.enter_context(lock_home(self.home))
             except (Trouble, OSError) as busy:
                 why = str(busy) if isinstance(busy, Trouble) else "could not lock the home"
-                return self._held(ALL, why.partition(". ")[0], at), False
+                return self.held(ALL, why.partition(". ")[0], at), False
             told, ended = self._end(cut_off, at)
             if ended is None or ended or cut_off or self.signals.ending:
                 return told, bool(ended)
@@ -229,7 +243,7 @@ class Healer:
             return [], None
         if why:
             key, finding = next(iter(cut_off.items()), (ALL, None))
-            return self._held(key, why, at, finding), None
+            return self.held(key, why, at, finding), None
         return [WatchEvent(EventKind.NOTE, at, text) for text in ended], bool(ended)
 
     def _repair(self, due: Sequence[Finding], at: datetime) -> Outcome:
@@ -248,12 +262,12 @@ class Healer:
                 key = one.finding.key
                 pause = PAUSE if key in self.memory.said else SOON
                 self.later[key] = self.clock.boot_clock() + pause
-                events += self._held(key, refusal, at, one.finding)
+                events += self.held(key, refusal, at, one.finding)
             if not chosen or self.signals.ending:
                 return events, False
             why = self.lease.refusal(create=True)
             if why:
-                return [*events, *self._held(OTHER, why, at)], False
+                return [*events, *self.held(OTHER, why, at)], False
             self._spend()
             run = repair_run.apply_plans(self.home, self.vault, chosen, self._verify())
             return [*events, *self._outcomes(chosen, run, at)], True
@@ -271,8 +285,15 @@ class Healer:
         memory = self.memory
         memory.said.pop(ALL, None)
         memory.busy_since = None
-        self.ledger.spend(self.clock.boot_clock())
         self.lease.prolong(self.ledger.budget.period)
+        if root_parent.is_separate():  # the memory of the watch is root's
+            root_parent.ask_root("count_repair")
+        self.count()
+
+    def count(self) -> None:
+        """Count a repair and save that."""
+        memory = self.memory
+        self.ledger.spend(self.clock.boot_clock())
         memory.repairs = self.ledger.repairs
         memory.repaired += 1
         with contextlib.suppress(OSError, Trouble):

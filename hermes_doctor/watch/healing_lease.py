@@ -44,6 +44,19 @@ class Lease:
         """The descriptor that holds the lock; None if we do not have it."""
         return self._fd
 
+    def adopt(self, fd: int | None) -> None:
+        """Hold the lock by this open file, which another process has locked; None releases it."""
+        kept = None if fd is None else os.dup(fd)
+        self.close()
+        if kept is not None:
+            try:
+                fcntl.flock(kept, fcntl.LOCK_UN)  # else the system names the other process
+                fcntl.flock(kept, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(kept)
+                return
+        self._fd = kept
+
     def refusal(self, *, create: bool = False) -> str | None:
         """Why another watch has the lease; None if it is ours, or free and `create` is false."""
         if self._fd is not None and self._still():
