@@ -37,7 +37,7 @@ def _works(candidate: Candidate) -> bool:
         return candidate.works
     try:
         return separate_look.look(candidate.claim.home, lambda: candidate.works)
-    except CouldNotLook:
+    except (CouldNotLook, Trouble):
         return True
 
 
@@ -47,5 +47,5 @@ def _beside(root: Path) -> list[Path]:
 
     try:
         return separate_look.look(root, lambda: [one.path for one in homes.all_homes(None, [root])])
-    except CouldNotLook:
+    except (CouldNotLook, Trouble):
         return [root]

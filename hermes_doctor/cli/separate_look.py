@@ -83,6 +83,7 @@ def look(
     from hermes_doctor.probes import root_actions
     from hermes_doctor.secret_forms import Secret
     from hermes_doctor.system import separate_process
+    from hermes_doctor.system.own_view import NoView
 
     _prepare(user, modules, plugins, repairs=repairs)
     # The other process reads the home's secrets, too: only it opens files there.
@@ -98,10 +99,13 @@ def look(
         from hermes_doctor.gateway import root_actions as repairing
 
         actions |= {**repairing.actions(home, user.uid), **more}
-    with places.remembered():
-        result, secrets = separate_process.run_as(
-            user, work_and_tell_secrets, actions, modules, limit, writes=repairs, keep=keep
-        )
+    try:
+        with places.remembered():
+            result, secrets = separate_process.run_as(
+                user, work_and_tell_secrets, actions, modules, limit, writes=repairs, keep=keep
+            )
+    except NoView:
+        return otherwise()
     outgoing.known.add(Secret(*one) for one in secrets)
     return result
 
@@ -110,14 +114,12 @@ def owner_of(home: Path) -> Privileges | None:
     """Return the user as whom root works in a home; None if this process works in it itself."""
     if os.geteuid() != 0 or sys.platform != "linux":
         return None
-    from hermes_doctor.model import Trouble
     from hermes_doctor.system import privileges
 
     try:
-        user = privileges.owner_of_home(home)
-    except (OSError, Trouble):  # a root that may not become others; or others may replace the home
+        return privileges.owner_of_home(home)
+    except OSError:  # a root that may not become others
         return None
-    return user if user is not None and user.can_reach else None
 
 
 _prepared: set[tuple[int, tuple[str, ...], bool, bool]] = set()

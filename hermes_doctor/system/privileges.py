@@ -67,7 +67,8 @@ def of(path: StrPath) -> Privileges | None:
     """Return the privileges to use for a path; None means those of this process.
 
     From the root folder down, a folder that only root may change can be trusted. The first folder
-    that belongs to another user decides.
+    that belongs to another user decides. Below a folder of root's that nobody else may enter,
+    nobody else can write.
     """
     if os.geteuid() != 0:
         return None
@@ -92,6 +93,7 @@ class _Missing(Exception):
 def _of(folder: str, links: int) -> Privileges | None:
     parts = [part for part in folder.split("/") if part]
     place = "/"
+    closed = False
     for length in range(len(parts) + 1):
         if length:
             place = f"{place.rstrip('/')}/{parts[length - 1]}"
@@ -106,7 +108,8 @@ def _of(folder: str, links: int) -> Privileges | None:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), place)
             target = os.path.join(os.path.dirname(place), os.readlink(place))
             return _of(os.path.normpath(os.path.join(target, *parts[length:])), links - 1)
-        if not st.st_mode & stat.S_ISVTX and others_may_write(st, place):
+        closed = closed or not st.st_mode & (stat.S_IXGRP | stat.S_IXOTH)
+        if not (closed or st.st_mode & stat.S_ISVTX) and others_may_write(st, place):
             raise Trouble(
                 text(
                     "Other users may write to {folder}, so root does not trust what is in it. "
@@ -129,9 +132,7 @@ def _user(st: os.stat_result, place: Path) -> Privileges:
         gid = st.st_gid or _NOBODY
         groups = [gid]
     user = Privileges(st.st_uid, gid, tuple(groups), place, can_reach=True)
-    with _as(user):
-        reaches = os.access(place.parent, os.X_OK, effective_ids=True)
-    return user._replace(can_reach=reaches)
+    return user._replace(can_reach=may_enter(user, place.parent))
 
 
 def owner_of_home(home: Path) -> Privileges | None:
@@ -152,6 +153,12 @@ def may_read(user: Privileges, paths: Iterable[StrPath]) -> bool:
             os.access(path, os.R_OK | (os.X_OK if os.path.isdir(path) else 0), effective_ids=True)
             for path in paths
         )
+
+
+def may_enter(user: Privileges, folder: Path) -> bool:
+    """Whether a user can get to a folder and use the names in it."""
+    with _as(user):
+        return os.access(folder, os.X_OK, effective_ids=True)
 
 
 @contextmanager

@@ -198,6 +198,25 @@ def test_what_links_lead_to_is_not_read(trapped: Path) -> None:
     assert not [check for check in document["checks"] if check["status"] == "crashed"]
 
 
+def test_a_home_of_root_that_others_may_write(place: Path) -> None:
+    """It is not looked at before that is taken away; other homes are."""
+    home = support.healthy(place / "home")
+    support.healthy(home / "profiles" / "coder")
+    for folder, mode in ((home, 0o755), (home / "profiles" / "coder", 0o777)):
+        folder.chmod(mode)
+    refused = support.doctor("check", "--home", home / "profiles" / "coder")
+    both = support.doctor("check", "--all-homes", "--home", home)
+
+    said = f"Other users may write to {home}/profiles/coder, so root does not trust what is in it."
+    for done in (refused, both):
+        assert (done.code, done.err.count(said)) == (2, 1), done
+    assert refused.out == ""
+    assert both.out.count("checks passed") >= 1
+
+    place.chmod(0o700)  # nobody else gets there any more
+    assert support.doctor("check", "--home", home / "profiles" / "coder").code == 0
+
+
 def test_folders_of_root_that_are_not_searched(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
