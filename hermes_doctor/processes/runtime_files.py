@@ -49,6 +49,8 @@ class PlatformState(NamedTuple):
     updated_at: datetime | None
     error_message: str | None = None
     """The words of the error, which may contain a secret."""
+    retrying_since: datetime | None = None
+    """Since when the gateway has tried to connect it; written after two hours (0.20.1 and later)."""
 
 
 class Heartbeat(NamedTuple):
@@ -289,6 +291,7 @@ def _platforms(value: object) -> dict[str, PlatformState]:
                 error,
                 parse_time(said.get("updated_at")),
                 _text(said.get("error_message")),
+                parse_time(said.get("retrying_since")),
             )
     return found
 
