@@ -50,7 +50,7 @@ class PlatformState(NamedTuple):
     error_message: str | None = None
     """The words of the error, which may contain a secret."""
     retrying_since: datetime | None = None
-    """Since when the gateway has tried to connect it; written after two hours (0.20.1 and later)."""
+    """Since when the gateway tries to connect it; written after two hours (0.20.1 and later)."""
 
 
 class Heartbeat(NamedTuple):

@@ -81,9 +81,7 @@ def test_the_life_before(home: Path, low: bool, code: str) -> None:
     more = {"prior_suspected_oom": True} if low else {}
     with fake_gateway.gateway(home):
         at = datetime.now(UTC)
-        ledger(
-            home, phase="running", started_at=at.isoformat(), prior_unclean_exit=True, **more
-        )
+        ledger(home, phase="running", started_at=at.isoformat(), prior_unclean_exit=True, **more)
 
         _, [found] = ask(ID, home)
 
