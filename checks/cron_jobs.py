@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
 from hermes_doctor.api import (
@@ -44,7 +44,10 @@ def cron_jobs(probes: Probes) -> Iterator[Finding]:
     now = datetime.now(UTC)
     yield from _never(jobs, now)
     yield from _senseless(probes, jobs)
-    yield from _failed(jobs)
+    yield from _failed([job for job in jobs if job.failed and not job.unplanned])
+    yield from _skipped([job for job in jobs if job.skipped])
+    yield from _not_started(jobs)
+    yield from _unplanned([job for job in jobs if job.unplanned and not job.senseless])
     sound = (job for job in jobs if not job.senseless)
     late = [job for job in sound if job.next_run and now - job.next_run > _LATE]
     if not late:
@@ -76,9 +79,8 @@ def _never(jobs: list[Job], now: datetime) -> Iterator[Finding]:
         )
 
 
-def _failed(jobs: list[Job]) -> Iterator[Finding]:
+def _failed(found: list[Job]) -> Iterator[Finding]:
     """Report jobs whose last run failed, as Hermes recorded it."""
-    found = [job for job in jobs if job.failed]
     if found:
         yield Finding(
             code="CRON-JOB-FAILED",
@@ -87,8 +89,102 @@ def _failed(jobs: list[Job]) -> Iterator[Finding]:
             subject="cron/jobs.json",
             detail="Users miss the result until a run succeeds.",
             next="Correct what the error names, then start the job with `hermes cron run ID`.",
-            evidence=tuple(Evidence(f"job {job.name}", job.error) for job in found[:_MOST]),
+            evidence=_last_runs(found),
+            since=_first(job.last_run for job in found),
         )
+
+
+def _skipped(found: list[Job]) -> Iterator[Finding]:
+    """Report jobs whose last run Hermes skipped before it called the model."""
+    if found:
+        yield Finding(
+            code="CRON-JOB-FAILED",
+            severity=Severity.WARNING,
+            title=text("Hermes skipped the last run of {jobs}", jobs=_count(found)),
+            subject="cron/jobs.json",
+            detail="Users miss the result. Hermes skips each run until the reason is gone.",
+            next=(
+                "Correct what the reason names. If the model has changed, name one in the job: "
+                "`hermes cron edit ID --provider NAME --model NAME`."
+            ),
+            evidence=_last_runs(found),
+            since=_first(job.last_run for job in found),
+        )
+
+
+def _not_started(jobs: list[Job]) -> Iterator[Finding]:
+    """Report jobs whose last start failed, so that there was no run."""
+    found = [(job, missed) for job in jobs if (missed := job.not_started)]
+    if found:
+        yield Finding(
+            code="CRON-JOB-FAILED",
+            severity=Severity.WARNING,
+            title=text("{jobs} did not run at the last time", jobs=_count([j for j, _ in found])),
+            subject="cron/jobs.json",
+            detail="Users miss the result. Hermes could not start the run and recorded why.",
+            next=(
+                "If the gateway cannot be reached, start it with its API server (API_SERVER_KEY in "
+                ".env). Then run `hermes cron run ID`."
+            ),
+            evidence=tuple(
+                Evidence(
+                    f"job {job.name}",
+                    text(
+                        "{time}: {why}; last run {last}",
+                        time=clock(missed.at),
+                        why=missed.why,
+                        last=ago(job.last_run),
+                    )
+                    if job.last_run
+                    else text("{time}: {why}; no run yet", time=clock(missed.at), why=missed.why),
+                )
+                for job, missed in found[:_MOST]
+            ),
+            since=min(missed.at for _, missed in found),
+        )
+
+
+def _unplanned(found: list[Job]) -> Iterator[Finding]:
+    """Report repeating jobs that have no next time, because Hermes could not calculate it."""
+    if found:
+        yield Finding(
+            code="CRON-JOB-FAILED",
+            severity=Severity.WARNING,
+            title=text("{jobs} will not run again: no next time", jobs=_count(found)),
+            subject="cron/jobs.json",
+            detail=(
+                "Hermes could not calculate the next time. It usually lacks the Python package "
+                "croniter."
+            ),
+            next="Install croniter into Hermes' environment, then restart the gateway.",
+            evidence=tuple(
+                Evidence(f"job {job.name}", job.error or "state: error, no next run")
+                for job in found[:_MOST]
+            ),
+            since=_first(job.last_run for job in found),
+        )
+
+
+def _last_runs(found: list[Job]) -> tuple[Evidence, ...]:
+    """Quote the last run of each job with its time, and how many failed in a row."""
+    return tuple(Evidence(f"job {job.name}", _last_run(job)) for job in found[:_MOST])
+
+
+def _last_run(job: Job) -> str:
+    if job.last_run is None:
+        return job.error
+    if job.streak < 2:
+        return text("{time}: {error}", time=clock(job.last_run), error=job.error)
+    return text(
+        "{time}: {error}; {count} runs in a row",
+        time=clock(job.last_run),
+        error=job.error,
+        count=job.streak,
+    )
+
+
+def _first(times: Iterable[datetime | None]) -> datetime | None:
+    return min((time for time in times if time), default=None)
 
 
 def _senseless(probes: Probes, jobs: list[Job]) -> Iterator[Finding]:

@@ -1,8 +1,9 @@
-"""Check how the last life of a stopped gateway ended, from its ledger (Hermes 0.19.1 and later)."""
+"""Check how the last life of the gateway ended, from its ledger (Hermes 0.19.1 and later)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from hermes_doctor.api import (
@@ -18,10 +19,13 @@ from hermes_doctor.api import (
 )
 
 if TYPE_CHECKING:
-    from hermes_doctor.api import Runtime
+    from hermes_doctor.api import Gateway, Runtime
 
 _CODES = ["GW-DIED", "GW-OOM", "GW-LOOP-BLOCKED", "GW-DRAIN-HANG", "GW-STARTUP-SLOW"]
 _LEDGER = "state/gateway.lifecycle.json"
+_RECENT = timedelta(hours=6)
+_RECENT_OOM = timedelta(days=1)
+_SLACK = timedelta(seconds=2)
 _ENDS = {
     "loop_liveness_watchdog": (
         "GW-LOOP-BLOCKED",
@@ -53,8 +57,11 @@ def gateway_last_life(probes: Probes) -> Iterator[Finding]:
     runtime = probes.runtime()
     ledger = runtime.ledger
     assert ledger is not None
-    if probes.gateways():
-        raise Skip("a gateway is running")
+    if gateways := probes.gateways():
+        if not ledger.after_death:
+            raise Skip("a gateway is running")
+        yield from _died_before(probes, runtime, gateways[0])
+        return
     if runtime.unseen:
         raise CouldNotLook(runtime.unseen)
     if any(life.pid == ledger.pid for life in probes.diary()) and not ledger.low_memory:
@@ -74,6 +81,50 @@ def gateway_last_life(probes: Probes) -> Iterator[Finding]:
             data={"pid": ledger.pid},
             next=step,
         )
+
+
+def _died_before(probes: Probes, runtime: Runtime, gateway: Gateway) -> Iterator[Finding]:
+    """Report the sudden end of the life before that of the running gateway.
+
+    The ledger has no time for it; log lines and the exit log tell more, but they can be gone.
+    """
+    ledger = runtime.ledger
+    assert ledger is not None
+    low = ledger.after_low_memory
+    if (
+        ledger.at is None
+        or ledger.at < gateway.started_at - _SLACK  # the ledger of another gateway
+        or datetime.now(UTC) - ledger.at > (_RECENT_OOM if low else _RECENT)
+        or gateway.started_at <= probes.proved_at()
+    ):
+        return
+    yield Finding(
+        code="GW-OOM" if low else "GW-DIED",
+        severity=Severity.WARNING,
+        title=(
+            "the gateway was killed, probably out of memory"
+            if low
+            else "the gateway died suddenly and was started again"
+        ),
+        subject="gateway",
+        detail=(
+            "Answers in progress were lost. The machine had almost no free memory, so it can "
+            "happen again."
+            if low
+            else "Answers in progress were lost. It logged no error: something killed it, Python "
+            "crashed, or the machine went down."
+        ),
+        evidence=(
+            Evidence(_LEDGER, text("the life before the start at {time}", time=clock(ledger.at))),
+        ),
+        since=ledger.at,
+        data={"pid": ledger.pid},
+        next=(
+            "Give the machine or the service more memory, or use fewer agents at once."
+            if low
+            else "Look at that time in the kernel log and in logs/gateway_faulthandler.log."
+        ),
+    )
 
 
 def _died(probes: Probes, runtime: Runtime) -> Iterator[Finding]:

@@ -33,6 +33,7 @@ _CODES = [
     "QQ-TOKEN",
     "QQ-4009",
     "TG-409",
+    "TG-BAD-TOKEN",
     "TG-NETWORK",
     "DC-ZOMBIE",
     "FEISHU-WS-DEAD",
@@ -45,11 +46,64 @@ _BY_ERROR = {
     "telegram_polling_conflict": "TG-409",
     "telegram_network_error": "TG-NETWORK",
     "telegram_connect_error": "TG-NETWORK",
+    "telegram_auth_error": "TG-BAD-TOKEN",
     "discord_gateway_task_exited": "DC-ZOMBIE",
     "discord_websocket_health_stale": "DC-ZOMBIE",
 }
 _BY_PLATFORM = {"feishu": "FEISHU-WS-DEAD", "slack": "SLACK-ZOMBIE"}
 """Platforms that never reconnect by themselves."""
+_OWN_ERRORS = (
+    (
+        pattern(r"(?i).*(missing_(dep|sdk)|deps_missing).*"),
+        "{platform} does not start: a library is missing",
+        "Install what the error names into Hermes' environment, then restart the gateway.",
+    ),
+    (
+        pattern(r"whatsapp_(node_missing|bridge_missing|npm_install_failed)|cli_missing"),
+        "{platform} does not start: a program is missing",
+        "Install what the error names, then restart the gateway.",
+    ),
+    (
+        pattern(r".*_not_paired"),
+        "{platform} is not paired with a phone",
+        "Pair it as the error says, then restart the gateway.",
+    ),
+    (
+        pattern(
+            r"(?i).*(missing_(credentials|configuration|token|account|phone_number|webhook_url|"
+            r"slack_\w+)|config_(missing|invalid)|unconfigured|key_invalid|"
+            r"(topic|subscription)_not_found)"
+        ),
+        "{platform} does not start: a setting is missing or wrong",
+        "Correct the setting that the error names, then restart the gateway.",
+    ),
+    (
+        pattern(r"(?i).*(auth_error|auth_failed|unauthorized|pubsub_auth)"),
+        "{platform} rejects the login of the bot",
+        "Correct the token or password that the error names, then restart the gateway.",
+    ),
+    (
+        pattern(r".*_permission|chat_forbidden"),
+        "{platform} refuses the bot a permission",
+        "Give the bot the permission that the error names, then restart the gateway.",
+    ),
+    (
+        pattern(r"bind_failed"),
+        "{platform} cannot listen on its port",
+        "Free the address that the error names or set another one, then restart the gateway.",
+    ),
+    (
+        pattern(r"(?i)sidecar_(crashed|failed)|whatsapp_bridge_exited"),
+        "the helper program of {platform} does not run",
+        "",
+    ),
+    (
+        pattern(r"qq_quick_disconnect"),
+        "{platform} closes every new connection",
+        "Check the permissions of the bot on q.qq.com, then restart the gateway.",
+    ),
+)
+"""What the code of an adapter's own error means: title, and next step."""
 _ELSEWHERE = pattern(r".*(_lock|lock_conflict|port_in_use)")
 """Errors that two other checks report with more evidence."""
 _GRACE = timedelta(minutes=2)
@@ -131,7 +185,7 @@ def _judge(
         ),
         evidence=(*found.evidence, Evidence(where, state)),
         since=_began(probes, gateway, platform, claim),
-        fix="restart-gateway" if dead else None,
+        fix="restart-gateway" if dead and found.restart else None,
         data={"pid": gateway.pid, "platform": platform.name},
         next=found.step,
     )
@@ -161,7 +215,8 @@ def _began(
             began = None
         elif began is None and (own.match(word.text) or _is_failure(platform, word)):
             began = word.at
-    return min((one for one in (began, claim.updated_at) if one), default=None)
+    known = (began, claim.updated_at, claim.retrying_since)
+    return min((one for one in known if one), default=None)
 
 
 def _is_failure(platform: Platform, word: Word) -> bool:
@@ -176,10 +231,14 @@ class _Diagnosis(NamedTuple):
     cause: str = ""
     evidence: tuple[Evidence, ...] = ()
     step: str = ""
+    restart: bool = True
+    """Whether a restart of the gateway alone may help."""
 
 
 def _diagnosis(platform: Platform, claim: PlatformState, words: list[Word]) -> _Diagnosis:
     label, error = platform.label, claim.error_code or ""
+    if own := _own_error(label, claim):
+        return own
     if platform.name == "qqbot":
         return _qq(label, claim, words)
     code = _BY_ERROR.get(error)
@@ -206,8 +265,27 @@ def _diagnosis(platform: Platform, claim: PlatformState, words: list[Word]) -> _
     return _Diagnosis(
         code or "PLATFORM-DOWN",
         title,
-        "The gateway retries." if platform.notifies else "It does not reconnect by itself.",
+        "The gateway retries."
+        if platform.notifies and claim.state != "fatal"
+        else "It does not reconnect by itself.",
     )
+
+
+def _own_error(label: str, claim: PlatformState) -> _Diagnosis | None:
+    """Explain an error to which the adapter itself has given a code."""
+    error = claim.error_code or ""
+    for means, title, step in _OWN_ERRORS:
+        if means.fullmatch(error):
+            return _Diagnosis(
+                _BY_ERROR.get(error, "PLATFORM-DOWN"),
+                text(title, platform=label),
+                "The gateway keeps trying."
+                if claim.state == "retrying"
+                else "The gateway does not try again by itself.",
+                step=step,
+                restart=not step,
+            )
+    return None
 
 
 def _qq(label: str, claim: PlatformState, words: list[Word]) -> _Diagnosis:

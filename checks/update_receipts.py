@@ -16,6 +16,8 @@ from hermes_doctor.api import (
     clock,
     is_same_commit,
     listed,
+    shorten,
+    spoken,
     start_moment,
     text,
 )
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 _RECEIPT = "logs/update_receipts/latest.json"
 _MARKER = "fleet_restart_pending"
+_LONG = 160
 _RECENT = timedelta(days=7)
 _AFTER = timedelta(minutes=10)
 """A gateway that starts this long after an update was started because of it."""
@@ -51,7 +54,7 @@ def _interrupted(probes: Probes, at: datetime, pid: int | None) -> Iterator[Find
     """Judge an update that changed the code and has not restarted the gateways since."""
     if pid and _still_runs(probes, pid, at):
         raise Skip("an update is running")
-    seen = Evidence(_MARKER, text("written {time}", time=clock(at)))
+    seen = (Evidence(_MARKER, text("written {time}", time=clock(at))),)
     if _is_current(probes, probes.code_commit(), at) or _started_by_log(probes, at):
         yield _leftover(_MARKER, seen, at)
     elif not probes.gateways():  # another check compares a running gateway with its code
@@ -61,7 +64,7 @@ def _interrupted(probes: Probes, at: datetime, pid: int | None) -> Iterator[Find
 def _finished(probes: Probes, receipt: UpdateReceipt) -> Iterator[Finding]:
     """Judge a run of `hermes update` that wrote its receipt."""
     head = probes.code_commit()
-    seen = Evidence(_RECEIPT, _summary(receipt))
+    seen = _seen(receipt)
     if head and receipt.after and not is_same_commit(head, receipt.after):
         if receipt.unfinished:  # a later update changed the code and wrote no receipt
             yield _leftover(_RECEIPT, seen, receipt.at)
@@ -122,50 +125,54 @@ def _lost_gateway(probes: Probes, receipt: UpdateReceipt) -> str:
     return "it started after the update and died at once" if died else ""
 
 
-def _not_back(receipt: UpdateReceipt, how: str, seen: Evidence) -> Finding:
+def _not_back(receipt: UpdateReceipt, how: str, seen: tuple[Evidence, ...]) -> Finding:
     return Finding(
         code="GW-UPDATE-NOT-RESTARTED",
         severity=Severity.ERROR,
         title="the gateway did not come back after the update",
         subject="gateway",
         detail="Nobody gets an answer. The update stopped the gateway to load the new code.",
-        evidence=(seen, Evidence("gateway", how)),
+        evidence=(*seen, Evidence("gateway", how)),
         since=receipt.at,
         next="Start the gateway; if it stops again, read the end of logs/errors.log.",
     )
 
 
-def _not_started(at: datetime, seen: Evidence) -> Finding:
+def _not_started(at: datetime, seen: tuple[Evidence, ...]) -> Finding:
     return Finding(
         code="GW-UPDATE-NOT-RESTARTED",
         severity=Severity.ERROR,
         title="Hermes was updated, and no gateway has started since",
         subject="gateway",
         detail="Nobody gets an answer. The update ended before it started the gateway again.",
-        evidence=(seen,),
+        evidence=seen,
         since=at,
         next="Start the gateway.",
     )
 
 
-def _failed(receipt: UpdateReceipt, seen: Evidence) -> Finding:
+def _failed(receipt: UpdateReceipt, seen: tuple[Evidence, ...]) -> Finding:
     return Finding(
         code="UPD-FAILED",
         severity=Severity.WARNING,
-        title="the last Hermes update failed",
+        title=(
+            "the last Hermes update was interrupted"
+            if receipt.interrupted
+            else "the last Hermes update failed"
+        ),
         subject="Hermes",
         detail=(
             "Hermes stays on its previous release. The update changed no code."
             if receipt.after
             else "Hermes probably stays on its previous release."
         ),
-        evidence=(seen,),
+        evidence=seen,
         since=receipt.at,
         next="Read the end of logs/update.log, then run `hermes update` again.",
     )
 
 
-def _leftover(name: str, seen: Evidence, at: datetime) -> Finding:
+def _leftover(name: str, seen: tuple[Evidence, ...], at: datetime) -> Finding:
     return Finding(
         code="UPD-RECEIPT",
         severity=Severity.INFO,
@@ -175,9 +182,22 @@ def _leftover(name: str, seen: Evidence, at: datetime) -> Finding:
             "No gateway runs old code. Hermes reads an old record and may restart gateways at each "
             "update."
         ),
-        evidence=(seen,),
+        evidence=seen,
         since=at,
         next="Run `hermes update` until it reports success; that writes a new record.",
+    )
+
+
+def _seen(receipt: UpdateReceipt) -> tuple[Evidence, ...]:
+    """Return what the receipt says: its outcome, and the errors that ended it."""
+    errors = {"stop_reason": receipt.stop_reason, "phase_error": receipt.restart_error}
+    return (
+        Evidence(_RECEIPT, _summary(receipt)),
+        *(
+            Evidence(_RECEIPT, f"{name}: {shorten(spoken(error), _LONG)}")
+            for name, error in errors.items()
+            if error and not error.startswith("completed")
+        ),
     )
 
 

@@ -221,6 +221,7 @@ if TYPE_CHECKING:
     # -- Other answers of the probes
     from hermes_doctor.installation.packages import Packages
     from hermes_doctor.installation.update_receipt import Receipt as UpdateReceipt
+    from hermes_doctor.installation.update_run import UpdateRun
     from hermes_doctor.installation.virtualenv import Environments
     from hermes_doctor.model import Gateway
     from hermes_doctor.probes.cron import CronJob as Job, UndeliverableTarget as Target

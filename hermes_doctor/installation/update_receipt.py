@@ -20,6 +20,7 @@ from hermes_doctor.system.files import MEGABYTE, read, read_json
 RECEIPT = "logs/update_receipts/latest.json"
 MARKER = "fleet_restart_pending"
 _WORDS = 80
+_LONGEST = 500
 
 
 class Receipt(NamedTuple):
@@ -41,6 +42,15 @@ class Receipt(NamedTuple):
     """The gateways that it stopped."""
     failed_units: tuple[str, ...] = ()
     failed_step: str = ""
+    stop_reason: str = ""
+    """The error that ended it, or how its command ended; may contain anything."""
+    restart_error: str = ""
+    """The error that ended the restart of the gateways; may contain anything."""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether somebody interrupted it, as with Ctrl-C."""
+        return self.stop_reason.startswith("KeyboardInterrupt")
 
     @property
     def unfinished(self) -> bool:
@@ -89,6 +99,8 @@ def read_receipt(home: Home) -> Receipt | None:
         frozenset(pid for pid in _list(restart.get("killed_pids")) if isinstance(pid, int)),
         tuple(str(one)[:_WORDS] for one in _list(restart.get("failed_units"))[:3]),
         str(bad[-1])[:_WORDS] if bad else "",
+        _error(said.get("stop_reason")),
+        _error(restart.get("phase_error")),
     )
 
 
@@ -102,6 +114,11 @@ def read_pending(home: Home) -> PendingRestart | None:
     pid = dict(line.split("=", 1) for line in lines if "=" in line).get("pid", "")
     number = int(pid) if pid.isdecimal() and len(pid) < 10 else None
     return PendingRestart(datetime.fromtimestamp(taken.mtime_ns / 1e9, UTC), number)
+
+
+def _error(value: object) -> str:
+    """Return the text of an error without what an error without words leaves behind."""
+    return value[:_LONGEST].strip().removesuffix(":") if isinstance(value, str) else ""
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -67,6 +67,9 @@ NEEDS = {
         lambda probes: probes.saved_logs(),
         "no backup has rows of a deleted write-ahead log (-wal)",
     ),
+    "update log": Need(
+        lambda probes: probes.update_run() is not None, "no log of an update by Hermes"
+    ),
     "update receipt": Need(
         lambda probes: probes.update_receipt() is not None or probes.pending_restart() is not None,
         "this Hermes has written no receipt of an update",

@@ -11,7 +11,7 @@ from typing import Any
 from hermes_doctor.home import Home
 from hermes_doctor.knowledge.data import load_knowledge
 from hermes_doctor.knowledge.releases import parse_release
-from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.message import shorten
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.processes.runtime_files import parse_epoch
@@ -27,7 +27,26 @@ EVERYWHERE = "*"
 _ZONES = ("/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/usr/share/lib/zoneinfo", "/etc/zoneinfo")
 
 
+_MARK = pattern(r"^(?:RuntimeError: )?\[(?:blocked_config|drift_skip)[^\]]{0,20}\]\s*")
+"""The mark with which Hermes 0.20.1 and later begins the reason for skipping a run."""
+_DRIFT = "Skipped to prevent unintended spend"
+"""The reason for skipping a run after a change of the model (0.18 and later)."""
 _UTC = frozenset({"UTC", "UTC0", "UCT", "GMT", "GMT0", "Universal", "Zulu", "Greenwich"})
+
+
+class MissedStart(NamedTuple):
+    """A start of a job that failed, so there was no run (0.20.3 and later)."""
+
+    at: datetime
+    detail: str
+    """Why, in the words of Hermes; may contain anything."""
+
+    @property
+    def why(self) -> str:
+        """Why, redacted for display."""
+        from hermes_doctor import redaction
+
+        return shorten(redaction.redact_words(self.detail.partition("\n")[0]), 200)
 
 
 class CronJob(NamedTuple):
@@ -49,20 +68,31 @@ class CronJob(NamedTuple):
     undelivered: bool
     """Whether its last result could not be delivered."""
     failed: str
-    """The error of its last run; empty if that succeeded."""
+    """The error of its last run; empty if that succeeded or was skipped."""
     claimed: datetime | None
     """Since when a run is in progress, according to the file."""
     missed: datetime | None = None
     """When a one-time job should have run, if it has not run and no run is planned."""
     senseless: bool = False
     """Whether its schedule gives no time to run."""
+    last_run: datetime | None = None
+    """When its last run ended."""
+    streak: int = 0
+    """How many runs in a row failed (0.20.3 and later); 0 if Hermes did not count."""
+    skipped: str = ""
+    """Why Hermes skipped its last run before it called the model; empty if it did not."""
+    not_started: MissedStart | None = None
+    """Its last start, if that failed and no run followed."""
+    unplanned: bool = False
+    """Whether Hermes could not calculate the next run of a job that repeats."""
 
     @property
     def error(self) -> str:
-        """The error of its last run, redacted for display."""
+        """The error of its last run, or why it was skipped, redacted for display."""
         from hermes_doctor import redaction
 
-        return shorten(redaction.redact_words(self.failed.partition("\n")[0]), 200)
+        words = _MARK.sub("", (self.failed or self.skipped).partition("\n")[0])
+        return shorten(redaction.redact_words(words), 200)
 
     @property
     def name(self) -> str:
@@ -111,6 +141,8 @@ def _job(said: Mapping[str, Any]) -> CronJob:
     home = origin if isinstance(origin, dict) and origin.get("chat_id") else {}
     script = said.get("script")
     claimed = _time(claim.get("at")) if isinstance(claim, dict) else None
+    last, streak = _time(said.get("last_run_at")), said.get("failure_streak")
+    failed, skipped = _result(said)
     return CronJob(
         id=str(said.get("id") or "")[:LONGEST],
         called=str(said.get("name") or said.get("id") or "without a name"),
@@ -123,19 +155,38 @@ def _job(said: Mapping[str, Any]) -> CronJob:
         script=script if isinstance(script, str) and script.strip() else None,
         undelivered=bool(said.get("last_delivery_error"))
         or said.get("last_status") == "delivery_failed",
-        failed=_error(said),
+        failed=failed,
         claimed=claimed and _aware(claimed),
         missed=_missed(said),
         senseless=isinstance(schedule, dict) and has_no_next_run(schedule),
+        last_run=last and _aware(last),
+        streak=streak if isinstance(streak, int) and 0 < streak < 10**6 else 0,
+        skipped=skipped,
+        not_started=_missed_start(said, last and _aware(last)),
+        unplanned=said.get("state") == "error" and kind in ("cron", "interval") and at is None,
     )
 
 
-def _error(said: Mapping[str, Any]) -> str:
-    """Return the error of the last run, which may contain anything."""
-    if said.get("last_status") != "error":
-        return ""
-    error = said.get("last_error")
-    return str(error)[:MOST] if error else "without a reason"
+def _result(said: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the error of the last run, or why it was skipped; both may contain anything."""
+    status, error = said.get("last_status"), said.get("last_error")
+    lost = said.get("state") == "error" and not said.get("next_run_at")
+    if status not in ("error", "blocked_config") and not lost:
+        return "", ""
+    words = str(error)[:MOST] if error else "without a reason"
+    if status == "blocked_config" or _MARK.match(words) or _DRIFT in words:
+        return "", words
+    return words, ""
+
+
+def _missed_start(said: Mapping[str, Any], last: datetime | None) -> MissedStart | None:
+    """Return the start that failed; a later run proves that the job is started again."""
+    error = said.get("last_fire_error")
+    detail = error.get("detail") if isinstance(error, dict) else None
+    when = _time(error.get("at")) if isinstance(error, dict) else None
+    if when is None or not detail or (last is not None and _aware(when) <= last):
+        return None
+    return MissedStart(_aware(when), str(detail)[:MOST])
 
 
 def _missed(said: Mapping[str, Any]) -> datetime | None:

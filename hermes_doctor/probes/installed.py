@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hermes_doctor.installation.find import Installation
     from hermes_doctor.installation.packages import Packages
     from hermes_doctor.installation.update_receipt import PendingRestart, Receipt
+    from hermes_doctor.installation.update_run import UpdateRun
     from hermes_doctor.installation.virtualenv import Environments
     from hermes_doctor.probes.other_gateways import OtherGateway
     from hermes_doctor.probes.unsaved_turns import UnsavedTurns
@@ -124,6 +125,13 @@ class InstalledProbes(GatewayProbes):
         from hermes_doctor.installation import update_receipt
 
         return update_receipt.read_receipt(self.home)
+
+    @once(limit=3)
+    def update_run(self) -> UpdateRun | None:
+        """The last run of `hermes update` by its log, and whether it ended."""
+        from hermes_doctor.installation import update_run
+
+        return update_run.read_run(self.home)
 
     @once(limit=2)
     def pending_restart(self) -> PendingRestart | None:

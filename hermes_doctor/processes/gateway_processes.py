@@ -309,10 +309,10 @@ def is_our_reader(pid: int) -> bool:
         return False
 
 
-def processes_with_open(paths: Iterable[Path]) -> dict[Path, list[int]]:
+def processes_with_open(paths: Iterable[Path], mark: str = ".db") -> dict[Path, list[int]]:
     """Return the other processes that have each file open, as far as we may see.
 
-    It does not read the kernel's table of locks, which is slow.
+    It does not read the kernel's table of locks, which is slow. `mark` is a part of all names.
     """
     wanted: dict[tuple[int, int], Path] = {}
     for path in paths:
@@ -324,7 +324,7 @@ def processes_with_open(paths: Iterable[Path]) -> dict[Path, list[int]]:
     for pid in all_pids() if wanted else ():
         if pid == own:
             continue
-        for identity in _open_inodes(pid):
+        for identity in _open_inodes(pid, mark):
             if identity in wanted:
                 pids = found.setdefault(wanted[identity], [])
                 if pid not in pids:
@@ -332,10 +332,10 @@ def processes_with_open(paths: Iterable[Path]) -> dict[Path, list[int]]:
     return found
 
 
-def _open_inodes(pid: int) -> Iterator[tuple[int, int]]:
-    """Yield device and inode of the databases that a process has open, also deleted ones."""
+def _open_inodes(pid: int, mark: str) -> Iterator[tuple[int, int]]:
+    """Yield device and inode of such files that a process has open, also deleted ones."""
     for one in descriptors.of(pid) or ():
-        if one.path.startswith("/") and ".db" in one.path:
+        if one.path.startswith("/") and mark in one.path:
             with contextlib.suppress(OSError):
                 if one.number:
                     yield descriptors.identity(pid, one.number)

@@ -49,6 +49,8 @@ class PlatformState(NamedTuple):
     updated_at: datetime | None
     error_message: str | None = None
     """The words of the error, which may contain a secret."""
+    retrying_since: datetime | None = None
+    """Since when the gateway tries to connect it; written after two hours (0.20.1 and later)."""
 
 
 class Heartbeat(NamedTuple):
@@ -86,6 +88,10 @@ class Ledger(NamedTuple):
     """graceful_shutdown, shutdown_watchdog, loop_liveness_watchdog, startup_liveness_watchdog."""
     low_memory: bool = False
     """The machine had almost no free memory at the last heartbeat of this process."""
+    after_death: bool = False
+    """The life before this one ended without any exit record, as this one found at its start."""
+    after_low_memory: bool = False
+    """The machine had almost no free memory when the life before this one ended."""
 
 
 class Runtime(NamedTuple):
@@ -289,6 +295,7 @@ def _platforms(value: object) -> dict[str, PlatformState]:
                 error,
                 parse_time(said.get("updated_at")),
                 _text(said.get("error_message")),
+                parse_time(said.get("retrying_since")),
             )
     return found
 
@@ -310,7 +317,9 @@ def _ledger(value: object, heartbeat: object) -> Ledger | None:
     at = parse_time(said.get("started_at" if phase == "running" else "exited_at"))
     code = _count(said.get("exit_code"))
     low = beat.get("pid") == pid and _low(_mapping(beat.get("mem")))
-    return Ledger(phase, pid, at, code, parse_word(said.get("exit_reason")), low)
+    reason = parse_word(said.get("exit_reason"))
+    before = [said.get(f"prior_{name}") is True for name in ("unclean_exit", "suspected_oom")]
+    return Ledger(phase, pid, at, code, reason, low, *before)
 
 
 def _low(memory: Mapping[str, Any]) -> bool:

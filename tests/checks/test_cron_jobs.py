@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -146,3 +147,116 @@ def test_once_and_too_late(
     jobs(home, job("alpha", schedule=once, next_run_at=None, **more))
 
     assert [one.severity for one in findings("cron-jobs", home)] == found
+
+
+REFUSED = "[blocked_config] Provider 'acme' has no API key"
+DRIFTED = (
+    "RuntimeError: [drift_skip:silent] Skipped to prevent unintended spend: global inference "
+    "config drifted since this job was created (model 'a' -> 'b'), and this job is unpinned."
+)
+OLD_DRIFT = DRIFTED.replace("[drift_skip:silent] ", "")
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "words"),
+    [
+        ("blocked_config", REFUSED, "Provider 'acme' has no API key"),
+        ("error", DRIFTED, "Skipped to prevent unintended spend"),
+        ("error", OLD_DRIFT, "Skipped to prevent unintended spend"),
+    ],
+)
+def test_a_skipped_run(
+    home: Path, monkeypatch: pytest.MonkeyPatch, status: str, error: str, words: str
+) -> None:
+    """A run that Hermes skipped did not fail; the reason is shown without the mark of Hermes."""
+    running(monkeypatch, 60)
+    ended = {"last_run_at": at(-30), "last_status": status, "last_error": error}
+    jobs(home, job("alpha", failure_streak=3, **ended))
+
+    [found] = findings("cron-jobs", home)
+
+    assert (found.code, found.severity) == ("CRON-JOB-FAILED", "warning")
+    assert found.title == "Hermes skipped the last run of 1 scheduled job"
+    assert words in found.evidence[0].what
+    assert "[" not in found.evidence[0].what
+    assert found.evidence[0].what.endswith("; 3 runs in a row")
+    assert found.since is not None
+    jobs(home, job("alpha", last_run_at=at(-1), last_status="ok", last_error=None))
+    assert findings("cron-jobs", home) == []
+
+
+def test_a_failed_run_has_its_time(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Since when, and how often in a row, as far as Hermes wrote it."""
+    running(monkeypatch, 60)
+    ended = {"last_run_at": at(-30), "last_status": "error", "last_error": "TimeoutError: x"}
+    jobs(home, job("alpha", **ended), job("beta", failure_streak=4, **ended))
+
+    [found] = findings("cron-jobs", home)
+
+    assert found.title == "the last run of 2 scheduled jobs failed"
+    assert found.since == datetime.fromisoformat(str(ended["last_run_at"]))
+    assert found.evidence[0].what.endswith(": TimeoutError: x")
+    assert found.evidence[1].what.endswith(": TimeoutError: x; 4 runs in a row")
+
+
+def missed(minutes: float) -> dict[str, str]:
+    """A failed start as Hermes 0.20.5 records it."""
+    why = "gateway unreachable: ConnectError: All connection attempts failed"
+    return {"at": at(minutes), "detail": why}
+
+
+def test_a_start_that_failed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No run followed, and nothing else in the file says so."""
+    running(monkeypatch, 60)
+    good = {"last_run_at": at(-6000), "last_status": "ok"}
+    jobs(home, job("alpha", last_fire_error=missed(-700), **good), job("beta", **good))
+
+    [found] = findings("cron-jobs", home)
+
+    assert (found.code, found.severity) == ("CRON-JOB-FAILED", "warning")
+    assert found.title == "1 scheduled job did not run at the last time"
+    assert [one.where for one in found.evidence] == ["job alpha"]
+    assert "gateway unreachable: ConnectError" in found.evidence[0].what
+    assert "; last run " in found.evidence[0].what
+    jobs(home, job("alpha", last_fire_error=missed(-700)))
+    [found] = findings("cron-jobs", home)
+    assert found.evidence[0].what.endswith("; no run yet")
+
+
+@pytest.mark.parametrize("status", ["ok", "error"])
+def test_a_run_after_a_start_that_failed(
+    home: Path, monkeypatch: pytest.MonkeyPatch, status: str
+) -> None:
+    """A later run proves that the job is started again; what it did is another question."""
+    running(monkeypatch, 60)
+    ended = {"last_run_at": at(-60), "last_status": status, "last_error": "boom"}
+    jobs(home, job("alpha", last_fire_error=missed(-700), **ended))
+
+    titles = [one.title for one in findings("cron-jobs", home)]
+
+    assert titles == (["the last run of 1 scheduled job failed"] if status == "error" else [])
+
+
+@pytest.mark.parametrize("error", ["x", [], {}, {"at": "x", "detail": "y"}, {"at": at(-1)}])
+def test_an_odd_failed_start(home: Path, monkeypatch: pytest.MonkeyPatch, error: object) -> None:
+    """What Hermes does not write says nothing."""
+    running(monkeypatch, 60)
+    jobs(home, job("alpha", last_fire_error=error, failure_streak="x"))
+
+    assert findings("cron-jobs", home) == []
+
+
+def test_no_next_time(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hermes leaves the job switched on, without a next time; once it has one, all is well."""
+    running(monkeypatch, 60)
+    daily = {"kind": "cron", "expr": "0 9 * * *", "display": "0 9 * * *"}
+    error = "Failed to compute next run for recurring schedule (is the 'croniter' package ...)"
+    lost = {"schedule": daily, "state": "error", "last_status": "ok", "last_error": error}
+    jobs(home, job("alpha", next_run_at=None, last_run_at=at(-60), **lost))
+
+    [found] = findings("cron-jobs", home)
+
+    assert found.title == "1 scheduled job will not run again: no next time"
+    assert found.evidence[0].what.startswith("Failed to compute next run")
+    jobs(home, job("alpha", **(lost | {"last_error": None})))
+    assert findings("cron-jobs", home) == []

@@ -75,6 +75,37 @@ def test_running(home: Path) -> None:
         assert ask(ID, home)[0].status is Status.SKIPPED
 
 
+@pytest.mark.parametrize(("low", "code"), [(True, "GW-OOM"), (False, "GW-DIED")])
+def test_the_life_before(home: Path, low: bool, code: str) -> None:
+    """A running gateway that found at its start that the one before it was killed."""
+    more = {"prior_suspected_oom": True} if low else {}
+    with fake_gateway.gateway(home):
+        at = datetime.now(UTC)
+        ledger(home, phase="running", started_at=at.isoformat(), prior_unclean_exit=True, **more)
+
+        _, [found] = ask(ID, home)
+
+        assert (found.code, found.severity, found.since) == (code, "warning", at)
+        rewritten = {"phase": "running", "started_at": AGO, "prior_unclean_exit": True}
+        earlier = (at - timedelta(days=2)).isoformat()
+        for other in ({"started_at": earlier}, {"started_at": "x"}):
+            ledger(home, **(rewritten | other))
+            assert ask(ID, home)[1] == []
+
+
+def test_the_life_before_in_log_and_ledger(home: Path) -> None:
+    """One problem, whoever tells of it."""
+    with fake_gateway.gateway(home) as running:
+        now = datetime.now(UTC)
+        fake_gateway.note(home, running.pid, now, "gateway.previous_unclean_exit", prior_pid=GONE)
+        ledger(home, phase="running", started_at=now.isoformat(), prior_unclean_exit=True)
+
+        found = [one for one in support.check(home).json["findings"] if one["code"] == "GW-DIED"]
+
+    assert len(found) == 1
+    assert len(found[0]["evidence"]) == 2
+
+
 @pytest.mark.parametrize("said", ["x", "[]", '{"phase": "running"}', '{"phase": 3, "pid": 1}'])
 def test_odd(home: Path, said: str) -> None:
     """A ledger that cannot be read says nothing."""

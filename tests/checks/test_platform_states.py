@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -73,6 +73,62 @@ def test_not_in_service(
     assert (finding.code, finding.severity, finding.subject) == (code, "error", said[0])
     assert (finding.fix == "restart-gateway") is bool(restart)
     assert finding.since
+
+
+EMAIL = {
+    "EMAIL_ADDRESS": "a@example.org",
+    "EMAIL_PASSWORD": "x",
+    "EMAIL_IMAP_HOST": "h",
+    "EMAIL_SMTP_HOST": "h",
+}
+LINE = {"LINE_CHANNEL_ACCESS_TOKEN": "x", "LINE_CHANNEL_SECRET": "y"}
+OWN = [
+    (QQ, "qqbot", "retrying", "qq_missing_dependency", "QQ does not start: a library is missing"),
+    (QQ, "qqbot", "fatal", "qq_quick_disconnect", "QQ closes every new connection"),
+    (
+        OTHERS["weixin"],
+        "weixin",
+        "fatal",
+        "weixin_missing_account",
+        "Weixin does not start: a setting is missing or wrong",
+    ),
+    (TELEGRAM, "telegram", "fatal", "telegram_auth_error", "Telegram rejects the login of the bot"),
+    (EMAIL, "email", "fatal", "email_auth_error", "Email rejects the login of the bot"),
+    (LINE, "line", "retrying", "bind_failed", "LINE cannot listen on its port"),
+    (
+        OTHERS["slack"],
+        "slack",
+        "fatal",
+        "missing_slack_app_token",
+        "Slack does not start: a setting is missing or wrong",
+    ),
+]
+
+
+@pytest.mark.parametrize(("variables", "name", "state", "error", "title"), OWN)
+def test_an_error_of_the_adapter(
+    home: Path, variables: dict[str, str], name: str, state: str, error: str, title: str
+) -> None:
+    """The adapter says itself what is wrong; a restart alone would not help."""
+    said = claim(name, state, error)._replace(error_message="its own words")
+
+    _, [finding] = ask("platform-states", Scene(home, variables, [said]))
+
+    code = "TG-BAD-TOKEN" if name == "telegram" else "PLATFORM-DOWN"
+    assert (finding.code, finding.title, finding.fix) == (code, title, None)
+    assert finding.evidence[-1].what == f"{state}: its own words"
+    assert finding.next
+    assert ("keeps trying" in finding.detail) is (state == "retrying")
+
+
+def test_tried_for_hours(home: Path) -> None:
+    """The gateway writes since when it tries; the time of the last state is younger."""
+    began = datetime.now(UTC) - timedelta(hours=2, minutes=50)
+    said = claim("telegram", "retrying", "telegram_connect_error")._replace(retrying_since=began)
+
+    _, [finding] = ask("platform-states", Scene(home, TELEGRAM, [said]))
+
+    assert finding.since == began
 
 
 @pytest.mark.parametrize("state", ["connected", "connecting", "paused"])

@@ -126,6 +126,45 @@ def test_failed_before_the_code_changed(home: Path, monkeypatch: pytest.MonkeyPa
     assert found(home) == []
 
 
+@pytest.mark.parametrize(
+    ("reason", "title", "shown"),
+    [
+        ("KeyboardInterrupt: ", "was interrupted", ["stop_reason: KeyboardInterrupt"]),
+        ("OSError: [Errno 28] No space left", "failed", ["stop_reason: OSError: [Errno 28] No sp"]),
+        ("sys.exit(1)", "failed", ["stop_reason: sys.exit(1)"]),
+        ("completed at command boundary", "failed", []),
+        (7, "failed", []),
+    ],
+)
+def test_stop_reason(
+    home: Path, monkeypatch: pytest.MonkeyPatch, reason: object, title: str, shown: list[str]
+) -> None:
+    """How its command ended, and the error that ended it."""
+    on_disk(monkeypatch, OLD)
+    receipt(home, "failed", after=OLD)
+    path = home / "logs/update_receipts/latest.json"
+    support.put(path, json.dumps(json.loads(path.read_text()) | {"stop_reason": reason}))
+
+    [finding] = ask(CHECK, home)[1]
+
+    assert finding.title == f"the last Hermes update {title}"
+    seen = [one.what for one in finding.evidence[1:]]
+    assert len(seen) == len(shown)
+    assert all(what.startswith(part) for what, part in zip(seen, shown, strict=True))
+
+
+def test_the_error_of_the_restart(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Why the gateways were not started again."""
+    on_disk(monkeypatch, NEW)
+    fake_gateway.ended(home)
+    loaded(home, OLD)
+    receipt(home, "partial", phase_error="ImportError: cannot import name 'x'", incomplete=True)
+
+    [finding] = ask(CHECK, home)[1]
+
+    assert finding.evidence[1].what == "phase_error: ImportError: cannot import name 'x'"
+
+
 def lost(home: Path) -> Finding:
     """Return the error about a gateway that did not come back."""
     [finding] = ask(CHECK, home)[1]
