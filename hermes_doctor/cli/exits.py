@@ -122,7 +122,9 @@ def _other(error: Exception) -> int:
     if isinstance(error, MemoryError):
         from hermes_doctor.system import memory_limit
 
-        return say_problem(f"{memory_limit.reason('This command', memory_limit.COMMAND)}.", 2)
+        why = memory_limit.reason("This command", memory_limit.COMMAND)
+        done = f" {_state['cut off']}" if _state["cut off"] else ""
+        return say_problem(f"{why}.{done}", 1 if _state["changed"] or _state["partial"] else 2)
     if isinstance(error, OSError) and _state["changed"]:
         return _say_unreported(error)
     if isinstance(error, OSError) and error.errno and not error.filename:

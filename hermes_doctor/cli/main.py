@@ -38,14 +38,10 @@ def main() -> None:
     os._exit(code)
 
 
-_READING = frozenset({"check", "config", "explain", "history", "list", "probe", "timeline"})
-"""Commands that start nothing that needs more memory than the limit allows."""
-
-
 def _run() -> object:
-    """Run the command; one that only reads gets a limited amount of memory."""
+    """Run the command, with a limited amount of memory."""
     words = sys.argv[1:]
-    if not _READING.isdisjoint(words[:1]):
+    if words and not words[0].startswith("-"):
         from hermes_doctor.system import memory_limit
 
         with memory_limit.limited():
