@@ -176,7 +176,7 @@ def test_every_command(words: tuple[str, ...]) -> None:
     assert done.stdout.split() == [limit, usual, limit], done.stderr
 
 
-def test_a_gateway_gets_no_limit(tmp_path: Path) -> None:
+def test_limits_that_are_lifted() -> None:
     """Whatever starts a program of others lifts the limits while it does, and only then."""
     before = resource.getrlimit(resource.RLIMIT_DATA)
     with memory_limit.limited():
