@@ -7,6 +7,7 @@ the memory of the bot. It applies to the data of a process and not to mapped fil
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ _PROGRAM = 60 * MEGABYTE
 STACK = 8 * MEGABYTE
 """For each thread. A higher `ulimit -s` would use up the memory before a thread does anything."""
 NO_THREAD = "could not start a thread, because memory or the number of processes is limited"
+NO_PROCESS = "could not start a process, because memory or the number of processes is limited"
 _guard = threading.Lock()
 _limits: list[int] = []
 """Those that apply now; the lowest one counts."""
@@ -70,6 +72,16 @@ def lifted() -> Iterator[None]:
 def reason(what: str, most: int = CHECKS) -> Message:
     """Say that something needs more memory than it may use."""
     return text("{what} needs more than {most} of memory", what=what, most=size(most))
+
+
+def cause(error: BaseException) -> str:
+    """Which limit is the cause of an error: of memory, of threads or of processes; else empty."""
+    if isinstance(error, MemoryError):
+        return reason("this command", COMMAND)
+    if isinstance(error, RuntimeError) and str(error) in (NO_THREAD, "can't start new thread"):
+        return NO_THREAD
+    forked = isinstance(error, OSError) and error.errno in (errno.EAGAIN, errno.ENOMEM)
+    return NO_PROCESS if forked and error.filename is None else ""
 
 
 def _apply() -> None:

@@ -54,6 +54,6 @@ def test_a_file_that_is_not_utf_8(home: Path) -> None:
     config_homes.write(home, "{}\n", "")
     (home / ".env").write_bytes(b"# gr\xfc\xdfe\nA=1\nB=2\nA=3\n")
 
-    result, findings = config_homes.look(home, ID)
+    _, findings = config_homes.look(home, ID)
 
     assert config_homes.told(findings) == [("ENV-DUP", "warning", "A", ".env:2", "comment-out")]
