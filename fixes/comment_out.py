@@ -19,6 +19,8 @@ def comment_out(probes: Probes, finding: Finding) -> Iterator[Step]:
     env = probes.env()
     if env is None:
         return
+    if env.text is None:
+        raise CannotFix("The file .env is not UTF-8. Save it as UTF-8 first.")
     name, wanted = finding.data["name"], finding.data["lines"]
     found = lines_of(env, probes.resolved().world, name)
     if found is None:

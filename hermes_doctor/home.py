@@ -11,6 +11,7 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import sentences, text
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.preferences import effective, places
+from hermes_doctor.system import silent_drive
 from hermes_doctor.system.files import StrPath, list_folder, user_home
 
 CONTAINER_HOME = Path("/opt/data")
@@ -158,6 +159,7 @@ def find(option: Path | None, environ: Mapping[str, str] = os.environ) -> Home:
     elif not option and (chosen := effective.load().find("home")):
         named = [(chosen.origin, chosen.value)]
     for source, path in named:
+        silent_drive.note(path)
         if not os.path.exists(path):
             raise Trouble(
                 sentences(
@@ -195,6 +197,7 @@ def find(option: Path | None, environ: Mapping[str, str] = os.environ) -> Home:
         return _trusted(path)
     looked = [user_home() / ".hermes", CONTAINER_HOME]
     for path in looked:
+        silent_drive.note(path)
         if os.path.isdir(path) and looks_like_home(path):
             return _trusted(path)
     others = _homes_of_others(environ)

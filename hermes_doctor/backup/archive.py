@@ -25,7 +25,7 @@ from hermes_doctor.backup.vault import Vault
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
-from hermes_doctor.system import digests, disk, progress
+from hermes_doctor.system import digests, disk, memory_limit, progress
 from hermes_doctor.system.files import MEGABYTE, open_regular
 from hermes_doctor.system.privileges import as_owner_of
 
@@ -277,13 +277,14 @@ def _age(
     """Run age; raise Trouble with its error message if it fails."""
     command = find_program("age")
     with passphrase.terminal(lock.passphrase_file, new=new) as terminal:
-        age = subprocess.Popen(
-            [command, *words],
-            stdin=subprocess.PIPE if stdin is None else stdin,
-            stdout=subprocess.PIPE if stdout is None else stdout,
-            stderr=subprocess.PIPE,
-            **terminal.options,
-        )
+        with memory_limit.lifted():
+            age = subprocess.Popen(
+                [command, *words],
+                stdin=subprocess.PIPE if stdin is None else stdin,
+                stdout=subprocess.PIPE if stdout is None else stdout,
+                stderr=subprocess.PIPE,
+                **terminal.options,
+            )
         with terminal.answer_prompts():
             try:
                 yield age

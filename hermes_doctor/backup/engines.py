@@ -24,7 +24,7 @@ from hermes_doctor.backup.vault import Vault
 from hermes_doctor.message import count, text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.redaction import clean
-from hermes_doctor.system import disk, privileges, progress as system_progress
+from hermes_doctor.system import disk, memory_limit, privileges, progress as system_progress
 from hermes_doctor.system.files import MEGABYTE, read, which
 
 TAG = "hermes-doctor"
@@ -62,14 +62,15 @@ def _run(
     Raises Trouble with the reason if it fails. If we are interrupted, it is asked to end first.
     """
     with tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen(
-            [find_program(words[0]), *words[1:]],
-            env={**os.environ, **(env or {})},
-            cwd=cwd,
-            stdin=None if sys.stdin and sys.stdin.isatty() else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-        )
+        with memory_limit.lifted():
+            process = subprocess.Popen(
+                [find_program(words[0]), *words[1:]],
+                env={**os.environ, **(env or {})},
+                cwd=cwd,
+                stdin=None if sys.stdin and sys.stdin.isatty() else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+            )
         assert process.stdout is not None
         printed = []
         try:

@@ -32,7 +32,7 @@ from hermes_doctor.home import Home
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.preferences import effective
-from hermes_doctor.system import digests, disk, privileges, root_parent
+from hermes_doctor.system import digests, disk, privileges, root_parent, silent_drive
 from hermes_doctor.system.files import MEGABYTE, list_folder, read, snapshot, walk
 from hermes_doctor.system.signals import delay_signals
 
@@ -69,6 +69,7 @@ class Vault:
         self.home = home
         chosen = root or effective.load().vault(home.path)
         self.root = chosen.expanduser().absolute() if chosen else home.vault
+        silent_drive.note(self.root)
         place = next(one for one in (home.path, *home.path.parents) if one.exists())
         self.owner = os.stat(place).st_uid  # if the home is lost, of the folder above it
 

@@ -32,8 +32,9 @@ def _text(reports: Sequence[Report], wanted: Wanted) -> str:
 def _json(reports: Sequence[Report], wanted: Wanted) -> str:
     from hermes_doctor.render import document
 
-    made = document.of_reports(reports) if wanted.many else document.of_report(reports[0])
-    return document.dump(made) + "\n"
+    if wanted.many:
+        return document.dump_reports(reports) + "\n"
+    return document.dump(document.of_report(reports[0])) + "\n"
 
 
 def _prometheus(reports: Sequence[Report], _: Wanted) -> str:

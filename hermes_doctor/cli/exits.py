@@ -127,6 +127,8 @@ def _interrupted() -> int:
 def _other(error: Exception) -> int:
     from typer._click import exceptions  # typer carries its own copy of click
 
+    from hermes_doctor.system import memory_limit
+
     if type(error).__name__ == "Abort":
         return _interrupted()
     if isinstance(error, exceptions.NoArgsIsHelpError):
@@ -137,10 +139,10 @@ def _other(error: Exception) -> int:
         hint = f" Try: {where.command_path} --help" if where is not None else ""
         said = _without_addresses(error.format_message())
         return say_problem(said + ("" if said.endswith((".", "?")) else ".") + hint, 2)
-    if isinstance(error, MemoryError):
-        from hermes_doctor.system import memory_limit
-
-        return say_problem(f"{memory_limit.reason('This command', memory_limit.COMMAND)}.", 2)
+    if why := memory_limit.cause(error):
+        done = f" {_state['cut off']}" if _state["cut off"] else ""
+        why = f"{why[:1].upper()}{why[1:]}.{done}"
+        return say_problem(why, 1 if _state["changed"] or _state["partial"] else 2)
     if isinstance(error, OSError) and _state["changed"]:
         return _say_unreported(error)
     if isinstance(error, OSError) and error.errno and not error.filename:

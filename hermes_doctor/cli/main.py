@@ -28,19 +28,30 @@ def main() -> None:
     os._exit(code)
 
 
-_READING = frozenset({"check", "config", "explain", "history", "list", "probe", "timeline"})
-"""Commands that start nothing that needs more memory than the limit allows."""
-
-
 def _run() -> object:
-    """Run the command; one that only reads gets a limited amount of memory."""
-    words = sys.argv[1:]
-    if not _READING.isdisjoint(words[:1]):
-        from hermes_doctor.system import memory_limit
+    """Run the command, with a limited amount of memory."""
+    from hermes_doctor.cli import time_guard
 
+    words = sys.argv[1:]
+    if words and not words[0].startswith("-"):
+        from hermes_doctor.system import memory_limit, silent_drive
+
+        if words[0] != "watch" and not time_guard.is_needed(words):
+            for word in words:  # typer looks at the paths that were typed
+                if os.sep in word:
+                    silent_drive.note(word.rpartition("=")[2])
+            silent_drive.watch(_say)
         with memory_limit.limited():
             return _run_words(words)
     return _run_words(words)
+
+
+def _say(message: str) -> None:
+    """Print a line about what holds the command up."""
+    from hermes_doctor.terminal.lines import row
+    from hermes_doctor.terminal.show import show
+
+    show([row(f"hermes-doctor: {message}")], sys.stderr)
 
 
 def _run_words(words: list[str]) -> object:

@@ -15,6 +15,9 @@ import sys
 import time
 from collections.abc import Sequence
 
+from hermes_doctor.message import Message, text
+from hermes_doctor.system import memory_limit
+
 SECONDS = 14.0
 """For one home, if the machine is not busy (see `time_limits.patience`). The checks themselves end
 earlier, so that their results can be shown."""
@@ -39,7 +42,10 @@ def start(words: Sequence[str]) -> None:
     patience = time_limits.patience()
     reading, writing = os.pipe()
     outputs = _pipes()
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError:
+        os._exit(_say(text("C{reason}.", reason=memory_limit.NO_PROCESS[1:])))
     if pid == 0:
         os.close(reading)
         _writing = writing
@@ -187,15 +193,20 @@ class _Guard:
         os.kill(os.getpid(), number)
 
     def _say(self) -> int:
-        from hermes_doctor.cli.exits import exit_code_for_monitors, say_problem
-        from hermes_doctor.message import text
-
-        why = text(
-            "The check was ended after {seconds:g} s, because the drive of the home does not "
-            "answer or a file in it takes too long to read.",
-            seconds=self.seconds,
+        return _say(
+            text(
+                "The check was ended after {seconds:g} s, because the drive of the home does not "
+                "answer or a file in it takes too long to read.",
+                seconds=self.seconds,
+            )
         )
-        code = exit_code_for_monitors(say_problem(why, 2))
-        sys.stdout.flush()
-        sys.stderr.flush()
-        return code
+
+
+def _say(why: Message) -> int:
+    """Say why there is no result, and return the exit code."""
+    from hermes_doctor.cli.exits import exit_code_for_monitors, say_problem
+
+    code = exit_code_for_monitors(say_problem(why, 2))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return code

@@ -47,7 +47,10 @@ def refusals(
 
     with redirect_stdout(sys.stderr):  # what a fix prints is not part of the report
         thread = threading.Thread(target=work, name="offers", daemon=True)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError:  # the number of threads is limited
+            return {}
         left = max(0.0, probes.end + 1 - time.monotonic())
         thread.join(
             min(time_limits.stretch(LIMIT), left)

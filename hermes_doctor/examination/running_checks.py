@@ -96,7 +96,10 @@ class RunningCheck:
         except MemoryError:
             self.doubts.append(memory_limit.reason("this check"))
         except BaseException as error:
-            self.crashed = describe_crash(error)
+            if limited := memory_limit.cause(error):
+                self.doubts.append(limited)
+            else:
+                self.crashed = describe_crash(error)
         finally:
             self.seconds = time.monotonic() - self.started
 

@@ -20,7 +20,7 @@ from hermes_doctor.home import BACKGROUND_LOG, Home
 from hermes_doctor.message import Message, text
 from hermes_doctor.model import CannotFix, CouldNotLook
 from hermes_doctor.processes import lineage, process_stat
-from hermes_doctor.system import disk, root_parent, time_limits
+from hermes_doctor.system import disk, memory_limit, root_parent, time_limits
 from hermes_doctor.system.accounts import Account, refuse_foreign_code, refuse_untrusted
 from hermes_doctor.system.files import MEGABYTE, read
 
@@ -159,17 +159,18 @@ class Detached(GatewayControl):
                 pid = root_parent.ask_root("start_gateway", *given, descriptors=(folder, output))
                 self._process = StartedByRoot(pid)
                 return
-            self._process = subprocess.Popen(
-                command,
-                env=self.environment(user),
-                cwd=_by_descriptor(folder, self.home.path),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                umask=umask,
-                **options,  # type: ignore[call-overload]
-            )
+            with memory_limit.lifted():
+                self._process = subprocess.Popen(
+                    command,
+                    env=self.environment(user),
+                    cwd=_by_descriptor(folder, self.home.path),
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    umask=umask,
+                    **options,  # type: ignore[call-overload]
+                )
         except OSError as error:
             why = os.strerror(error.errno or 0).lower()
             raise CannotFix(

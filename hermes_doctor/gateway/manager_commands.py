@@ -12,7 +12,7 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import duration, text
 from hermes_doctor.model import CannotFix, Trouble
 from hermes_doctor.redaction import clean
-from hermes_doctor.system import root_parent
+from hermes_doctor.system import memory_limit, root_parent
 from hermes_doctor.system.accounts import Account, account, refuse_untrusted
 
 if TYPE_CHECKING:
@@ -109,18 +109,19 @@ def run_command(
     program = _program(command[0], user)
     options: dict[str, object] = user.options() if user else {}
     try:
-        done = subprocess.run(
-            [program, *command[1:]],
-            env={"PATH": os.environ.get("PATH", _PATH), "LC_ALL": "C", **(env or {})},
-            cwd=cwd or "/",
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=limit,
-            start_new_session=True,
-            pass_fds=pass_fds,
-            **options,  # type: ignore[call-overload]
-        )
+        with memory_limit.lifted():
+            done = subprocess.run(
+                [program, *command[1:]],
+                env={"PATH": os.environ.get("PATH", _PATH), "LC_ALL": "C", **(env or {})},
+                cwd=cwd or "/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=limit,
+                start_new_session=True,
+                pass_fds=pass_fds,
+                **options,  # type: ignore[call-overload]
+            )
     except subprocess.TimeoutExpired:
         raise CannotFix(
             text(
@@ -182,14 +183,15 @@ def start_command(command: Sequence[str]) -> subprocess.Popen[bytes] | StartedBy
 
     if root_parent.is_separate():
         return StartedByRoot(root_parent.ask_root("begin", list(command)))
-    return subprocess.Popen(
-        [_program(command[0], None), *command[1:]],
-        cwd="/",
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    with memory_limit.lifted():
+        return subprocess.Popen(
+            [_program(command[0], None), *command[1:]],
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
 
 def login_environment(user: Account) -> dict[str, str]:

@@ -27,7 +27,7 @@ from hermes_doctor.processes import gateway_processes, lineage
 from hermes_doctor.records import last_ask
 from hermes_doctor.supervisors import s6, systemd
 from hermes_doctor.supervisors.scope import system_scope
-from hermes_doctor.system import privileges
+from hermes_doctor.system import memory_limit, privileges
 from hermes_doctor.system.accounts import account
 from hermes_doctor.system.separate_process import Action
 
@@ -116,19 +116,25 @@ class _Root:
     ) -> int:
         """Start a command as the home's owner; the open files are its folder and its output."""
         folder, output = descriptors
-        process = subprocess.Popen(
-            [*map(str, command)],
-            env={str(name): str(value) for name, value in env.items()},
-            cwd=f"/proc/self/fd/{folder}",
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            umask=int(umask) & 0o777,
-            user=self._owner.uid,
-            group=self._owner.gid,
-            extra_groups=self._owner.groups,
-        )
+        user = privileges.owner_of_home(self.home)
+        if user is None or not user.can_reach:
+            raise CannotFix(
+                "The home's owner cannot reach it. Start the gateway as you usually do."
+            )
+        with memory_limit.lifted():
+            process = subprocess.Popen(
+                [*map(str, command)],
+                env={str(name): str(value) for name, value in env.items()},
+                cwd=f"/proc/self/fd/{folder}",
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                umask=int(umask) & 0o777,
+                user=self._owner.uid,
+                group=self._owner.gid,
+                extra_groups=self._owner.groups,
+            )
         return self._note(process)
 
     def exit_code(self, pid: int, limit: float = 0.0) -> int | None:

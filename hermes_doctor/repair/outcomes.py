@@ -14,6 +14,7 @@ from hermes_doctor.records.journal import PARTLY, Journal
 from hermes_doctor.repair import paths
 from hermes_doctor.repair.gateway import ASKED, pending_stop_message
 from hermes_doctor.repair.targets import Refused
+from hermes_doctor.system import memory_limit
 
 
 def mark_refused(log: Journal, error: Refused) -> Journal:
@@ -88,6 +89,8 @@ def error_reason(error: BaseException) -> str:
     """Describe an error in a few words."""
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
+    if isinstance(error, MemoryError):
+        return memory_limit.reason("it", memory_limit.COMMAND)
     if isinstance(error, OSError):
         return os.strerror(error.errno or 0).lower()
     if isinstance(error, Trouble | CannotFix | CouldNotLook):
@@ -113,6 +116,9 @@ def as_trouble(error: BaseException, log: Journal) -> BaseException:
         if isinstance(error.filename, str):
             file = Path(error.filename).name
             return Trouble(sentences(text("{error} ({file}).", error=why, file=file), changed))
+        return Trouble(sentences(text("{error}.", error=why), changed))
+    if isinstance(error, MemoryError):
+        why = memory_limit.reason("This command", memory_limit.COMMAND)
         return Trouble(sentences(text("{error}.", error=why), changed))
     if isinstance(error, CouldNotLook | CannotFix):
         return Trouble(sentences(text("{reason}.", reason=_bare(error)), changed))

@@ -212,11 +212,16 @@ def repeated_variables(file: EnvFile, world: SettingInputs) -> Iterator[Repeated
     """Yield all repeated variables."""
     if not world.readings.dotenv.again:
         return
-    lines = _BREAK.split(file.text or "")
+    text = file.text
+    lines = _BREAK.split(file.data.decode("latin-1") if text is None else text)  # as Hermes does
     for name, numbers in world.readings.dotenv.again.items():
         value = world.readings.dotenv.values[name]
         last = value.source.line or 0
-        said = {variables.parse(lines[number - 1]).get(name) for number in (*numbers, last)}
+        said = {
+            variables.parse(lines[number - 1]).get(name)
+            for number in (*numbers, last)
+            if number <= len(lines)
+        }
         same = len(said) == 1
         yield RepeatedVariable(name, numbers, last, same, erased=not same and not value.strip())
 

@@ -30,6 +30,8 @@ OPTIONS = {
     LEFTOVER_LOG: "mode=ro",
 }
 MOST_ROWS = 500
+NO_THREAD = "NO_THREAD"
+"""The error if the time of a statement cannot be limited, because no thread can be started."""
 CHANGING = "SQLITE_READONLY_RECOVERY"
 """SQLite's error name if the index of the log is incomplete: its writer was killed, or is just
 changing it."""
@@ -155,7 +157,10 @@ class TimedConnection:
     def answer(self, sql: str, seconds: float | None) -> dict[str, Any]:
         """Run one statement with the current authorizer."""
         if seconds is not None:
-            self.limit(seconds)
+            try:
+                self.limit(seconds)
+            except RuntimeError:  # memory or the number of processes is limited
+                return {"rows": [], "error": NO_THREAD, "said": ""}
         rows: list[tuple[object, ...]] = []
         try:
             for row in self.connection.execute(sql):
@@ -182,8 +187,8 @@ class TimedConnection:
         with self.guard:
             self.end = time.monotonic() + seconds
             if self.wakes is None:
-                self.wakes = self.end
                 _thread.start_new_thread(self.interrupt, ())
+                self.wakes = self.end
             elif self.end < self.wakes and self.bell.locked():
                 self.bell.release()
 

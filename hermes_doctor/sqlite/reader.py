@@ -17,7 +17,7 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import inspector
-from hermes_doctor.system import time_limits
+from hermes_doctor.system import memory_limit, time_limits
 
 if TYPE_CHECKING:
     from hermes_doctor.system.privileges import Privileges
@@ -57,6 +57,13 @@ class QueryResult(NamedTuple):
         return bool(self.error) and not understood
 
 
+def _result(answer: dict[str, Any]) -> QueryResult:
+    """The result of a statement; CouldNotLook if its time could not be limited."""
+    if answer["error"] == inspector.NO_THREAD:
+        raise CouldNotLook(memory_limit.NO_THREAD)
+    return QueryResult(**answer)
+
+
 class Reader(Protocol):
     """Answers SQL queries, one statement at a time."""
 
@@ -92,7 +99,7 @@ class InMemory:
         """The rows of one statement."""
         with self.guard:
             allowed = None if tables is None else list(tables)
-            return QueryResult(**self.timed_connection.ask(sql, _by_the_clock(seconds), allowed))
+            return _result(self.timed_connection.ask(sql, _by_the_clock(seconds), allowed))
 
     def close(self) -> None:
         """Free the memory."""
@@ -110,8 +117,8 @@ class OnConnection:
         self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None
     ) -> QueryResult:
         """The rows of one statement."""
-        return QueryResult(
-            **self.timed_connection.ask(sql, seconds, None if tables is None else list(tables))
+        return _result(
+            self.timed_connection.ask(sql, seconds, None if tables is None else list(tables))
         )
 
     def close(self) -> None:
@@ -168,7 +175,7 @@ class InProcess:
                 self.process.stdin.flush()
             except (OSError, ValueError):
                 return QueryResult([], "GONE")
-            return QueryResult(**self._answer())
+            return _result(self._answer())
 
     def touched(self) -> int:
         """How many bytes of its files it has read so far; 0 if that is unknown."""

@@ -1,4 +1,4 @@
-"""Limit the memory of this process while it reads a home.
+"""Limit the memory of this process while it works on a home.
 
 The kernel enforces the limit, so that code that needs too much gets a MemoryError instead of taking
 the memory of the bot. It applies to the data of a process and not to mapped files.
@@ -7,6 +7,7 @@ the memory of the bot. It applies to the data of a process and not to mapped fil
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -23,9 +24,12 @@ _PROGRAM = 60 * MEGABYTE
 STACK = 8 * MEGABYTE
 """For each thread. A higher `ulimit -s` would use up the memory before a thread does anything."""
 NO_THREAD = "could not start a thread, because memory or the number of processes is limited"
+NO_PROCESS = "could not start a process, because memory or the number of processes is limited"
 _guard = threading.Lock()
 _limits: list[int] = []
 """Those that apply now; the lowest one counts."""
+_lifted = 0
+"""How many programs of others are being started now."""
 _before: tuple[int, int] | None = None
 """The limits of data and stack without ours."""
 _kept = 0
@@ -35,7 +39,10 @@ others that calls this one."""
 
 @contextlib.contextmanager
 def limited(most: int = COMMAND) -> Iterator[None]:
-    """Limit the memory of the process to `most` bytes; programs started meanwhile inherit it."""
+    """Limit the memory of the process to `most` bytes.
+
+    Programs that are started meanwhile inherit the limit, unless it is `lifted`.
+    """
     with _guard:
         _limits.append(most)
         _apply()
@@ -47,14 +54,41 @@ def limited(most: int = COMMAND) -> Iterator[None]:
             _apply()
 
 
+@contextlib.contextmanager
+def lifted() -> Iterator[None]:
+    """Let a program of others, such as a gateway, be started without the limits of this one."""
+    global _lifted
+    with _guard:
+        _lifted += 1
+        _apply()
+    try:
+        yield
+    finally:
+        with _guard:
+            _lifted -= 1
+            _apply()
+
+
 def reason(what: str, most: int = CHECKS) -> Message:
     """Say that something needs more memory than it may use."""
     return text("{what} needs more than {most} of memory", what=what, most=size(most))
 
 
+def cause(error: BaseException) -> str:
+    """Which limit is the cause of an error: of memory, of threads or of processes; else empty."""
+    if isinstance(error, MemoryError):
+        return reason("this command", COMMAND)
+    if isinstance(error, RuntimeError) and str(error) in (NO_THREAD, "can't start new thread"):
+        return NO_THREAD
+    forked = isinstance(error, OSError) and error.errno in (errno.EAGAIN, errno.ENOMEM)
+    return NO_PROCESS if forked and error.filename is None else ""
+
+
 def _apply() -> None:
     """Set the soft limits; one that the operator has set is never raised."""
     global _before, _kept
+    if not _limits and _before is None:
+        return
     import resource
 
     try:
@@ -66,17 +100,16 @@ def _apply() -> None:
     if _before is None:
         _before, _kept = (data, stack), max(0, _data() - _PROGRAM)
     infinite = resource.RLIM_INFINITY
-    ours = [limit + _kept for limit in _limits]
+    limits = [] if _lifted else _limits
+    ours = [limit + _kept for limit in limits]
     known = [one for one in (_before[0], *ours) if one != infinite]
     capped = _before[1] != infinite and _before[1] > STACK  # without a limit, threads get 2 MB
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_DATA, (min(known, default=infinite), most_data))
     if capped:
-        threading.stack_size(STACK if _limits else 0)
+        threading.stack_size(STACK if limits else 0)
         with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(
-                resource.RLIMIT_STACK, (STACK if _limits else _before[1], most_stack)
-            )
+            resource.setrlimit(resource.RLIMIT_STACK, (STACK if limits else _before[1], most_stack))
     if not _limits:
         _before = None
 

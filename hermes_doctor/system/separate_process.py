@@ -90,9 +90,19 @@ def run_as(
     _refuse_another()
     _flush()
     clock = time_limits.Stopwatch()
+    try:
+        ours, theirs = socket.socketpair()
+    except OSError as error:
+        raise _not_started(error) from None
     signals = PassedSignals() if writes else None
-    ours, theirs = socket.socketpair()
-    parent, pid = os.getpid(), os.fork()
+    try:
+        parent, pid = os.getpid(), os.fork()
+    except OSError as error:
+        ours.close()
+        theirs.close()
+        if signals:
+            signals.restore()
+        raise _not_started(error) from None
     if pid == 0:
         if signals:
             signals.restore()
@@ -123,6 +133,17 @@ def run_as(
     except ValueError:
         raise CouldNotLook("the result of the separate process is not valid") from None
     return made
+
+
+def _not_started(error: OSError) -> CouldNotLook:
+    """Say that the system, such as a container or a hardened service, forbids the process."""
+    return CouldNotLook(
+        text(
+            "the home belongs to another user, and the process that works as this user could not "
+            "be started ({reason})",
+            reason=os.strerror(error.errno or 0).lower(),
+        )
+    )
 
 
 def _refuse_late(clock: time_limits.Stopwatch, limit: float) -> None:

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-from hermes_doctor.system import disk, privileges, progress
+from hermes_doctor.system import disk, memory_limit, privileges, progress
 from hermes_doctor.system.files import snapshot
 
 Given = TypeVar("Given")
@@ -244,6 +244,8 @@ def _live(
     except BaseException as error:  # noqa: BLE001
         expected = type(error).__name__ in _EXPECTED
         message = str(error) if expected else f"it failed ({type(error).__name__})"
+        if isinstance(error, MemoryError):
+            message = memory_limit.reason("it", memory_limit.COMMAND)
         with contextlib.suppress(OSError):
             _say(writing, type(error).__name__ if expected else "CannotFix", message)
     finally:

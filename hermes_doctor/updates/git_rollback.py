@@ -11,6 +11,7 @@ from hermes_doctor.installation.details import InstallationDetails, git_folder
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix
+from hermes_doctor.system import memory_limit
 from hermes_doctor.system.accounts import Account, refuse_untrusted
 
 LIMIT = 120.0
@@ -157,16 +158,17 @@ def _git(checkout: str, user: Account, *words: str) -> str:
     options: dict[str, object] = user.options()
     env = dict(os.environ) if user.is_us else login_environment(user)
     try:
-        done = subprocess.run(
-            ["git", "-C", checkout, "-c", "core.fsmonitor=false", *words],
-            env={**env, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=LIMIT,
-            check=False,
-            **options,  # type: ignore[call-overload]
-        )
+        with memory_limit.lifted():
+            done = subprocess.run(
+                ["git", "-C", checkout, "-c", "core.fsmonitor=false", *words],
+                env={**env, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=LIMIT,
+                check=False,
+                **options,  # type: ignore[call-overload]
+            )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CannotFix(
             text(

@@ -22,6 +22,7 @@ from hermes_doctor.records.updates import (
     UpdateRecords,
     process_identity,
 )
+from hermes_doctor.system import memory_limit
 
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 INSIDE = "HERMES_DOCTOR_UPDATE"
@@ -36,7 +37,8 @@ def run_command(home: Home, update: Update, command: Sequence[str]) -> int:
     records.save(update)
     inside = f"{update.id}:{home.path}"
     try:
-        child = subprocess.Popen(command, env={**os.environ, INSIDE: inside})
+        with memory_limit.lifted():
+            child = subprocess.Popen(command, env={**os.environ, INSIDE: inside})
     except OSError as error:
         update.stage = BACKED_UP
         update.guard = []
@@ -66,7 +68,8 @@ def exec_command(command: Sequence[str]) -> NoReturn:
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them; the command must not
         signal.signal(number, signal.SIG_DFL)
     try:
-        os.execvp(command[0], [*command])
+        with memory_limit.lifted():
+            os.execvp(command[0], [*command])
     except OSError as error:
         raise Trouble(_unrun(command, error)) from None
 

@@ -18,6 +18,7 @@ from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.outgoing import masked
 from hermes_doctor.redaction import clean
+from hermes_doctor.system import memory_limit
 from hermes_doctor.watch import secret_options
 from hermes_doctor.watch.events import WatchEvent
 from hermes_doctor.watch.web_address import WebAddress
@@ -90,14 +91,15 @@ class CommandChannel:
             for name in ("event", "code", "severity", "subject", "title", "home", "time", "text")
         }
         try:
-            process = subprocess.Popen(
-                self.words,
-                env={**os.environ, **fields},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            with memory_limit.lifted():
+                process = subprocess.Popen(
+                    self.words,
+                    env={**os.environ, **fields},
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
         except (OSError, ValueError) as error:
             raise NotSent(f"the command could not be started ({type(error).__name__})") from None
         try:

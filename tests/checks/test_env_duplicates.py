@@ -47,3 +47,13 @@ def test_values_are_not_shown(home: Path) -> None:
 def test_healthy(home: Path) -> None:
     """Ordinary files say nothing."""
     config_homes.silent(home, ID)
+
+
+def test_a_file_that_is_not_utf_8(home: Path) -> None:
+    """Hermes reads it as Latin-1."""
+    config_homes.write(home, "{}\n", "")
+    (home / ".env").write_bytes(b"# gr\xfc\xdfe\nA=1\nB=2\nA=3\n")
+
+    _, findings = config_homes.look(home, ID)
+
+    assert config_homes.told(findings) == [("ENV-DUP", "warning", "A", ".env:2", "comment-out")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import time
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from hermes_doctor.probes import pulse
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.system.mounts import FileUser
 from hermes_doctor.system.space import Space
-from tests.helpers import fake_gateway, support
+from tests.helpers import budget, fake_gateway, support
 from tests.helpers.one_check import ask
 
 CHECK = "gateway-loop"
@@ -231,3 +232,40 @@ def test_clock_set_back(home: Path) -> None:
     assert finding.since is not None and finding.since <= datetime.now(UTC)
     [doubt] = nothing[1]
     assert doubt.severity is Severity.WARNING, "it was judged by where it waits"
+
+
+VALUES = ("null", "-1", "1e999", "NaN", "9" * 5000, '""', "[]", "{}", '"9999-99-99"', "true")
+
+
+def spoilt(beat: bytes, dice: random.Random) -> bytes:
+    """A heartbeat that something has damaged, or that somebody has forged."""
+    kind = dice.randrange(5)
+    if kind == 0:
+        return beat[: dice.randrange(len(beat))]
+    if kind == 1:
+        return dice.randbytes(dice.choice([1, 100, 100_000]))
+    if kind == 2:
+        return b"[" * dice.choice([10, 100_000])
+    if kind == 3:
+        at = dice.randrange(len(beat))
+        return beat[:at] + dice.randbytes(dice.randint(1, 8)) + beat[at + 1 :]
+    known = json.loads(beat)
+    names = dice.sample(sorted(known), dice.randint(1, len(known)))
+    others = ", ".join(f"{json.dumps(name)}: {dice.choice(VALUES)}" for name in names)
+    kept = json.dumps({name: known[name] for name in known if name not in names})
+    return (kept[:-1] + (", " if len(kept) > 2 else "") + others + "}").encode()
+
+
+@pytest.mark.parametrize("api", ["answers", "silent"])
+def test_random_heartbeats(home: Path, api: str) -> None:
+    """Whatever the file says, the check ends, and a gateway that answers is not restarted."""
+    dice = budget.chance(31)
+    path = home / "state" / "gateway.heartbeat"
+    with fake_gateway.gateway(home, api=api, platforms=SERVES):
+        beat = path.read_bytes()
+        for _ in range(budget.tries(5, 60)):
+            data = spoilt(beat, dice)
+            support.put(path, data)
+            result, findings = ask(CHECK, home)
+            assert result.status is not Status.CRASHED, (data, result.reason)
+            assert api == "silent" or not findings, data

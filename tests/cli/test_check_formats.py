@@ -6,13 +6,19 @@ import json
 import re
 import subprocess
 import sys
+import tracemalloc
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
 
-from hermes_doctor.cli import check_formats, check_run
-from tests.helpers import support
+from hermes_doctor import outgoing
+from hermes_doctor.cli import check_formats, check_run, output_file
+from hermes_doctor.model import CheckResult, Status
+from hermes_doctor.render import document
+from hermes_doctor.secret_forms import Secret
+from hermes_doctor.system.files import MEGABYTE
+from tests.helpers import example_reports, support
 
 
 @pytest.fixture
@@ -183,3 +189,40 @@ def test_mistakes(home: Path, words: list[str], said: str) -> None:
 
     assert done.code == 2
     assert said in done.out + done.err
+
+
+@pytest.mark.parametrize("format", check_run.FORMATS)
+def test_many_homes_need_little_memory(
+    format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Less than 0.25 MB for each home, so that 1,000 homes fit into the limit of a command."""
+    known = outgoing.KnownSecrets()
+    known.add(Secret(f"sk-or-v1-zQcanary{number}", "KEY") for number in range(3))
+    monkeypatch.setattr(outgoing, "known", known)
+    checks = tuple(CheckResult(f"check-{n}", "group", Status.OK, 0.1) for n in range(120))
+    reports = [
+        example_reports.working(checks=checks)._replace(home=Path(f"/srv/homes/{number}"))
+        for number in range(200)
+    ]
+    thresholds = {one.home: frozenset({"error"}) for one in reports}
+    tracemalloc.start()
+    try:
+        made = check_formats.FORMATS[format](reports, check_formats.Wanted(thresholds, True, False))
+        output_file.replace(tmp_path / "out", made)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 50 * MEGABYTE
+    assert (tmp_path / "out").read_text() == made
+
+
+def test_the_document_of_many_homes() -> None:
+    """It is made home by home, and reads as if it was made at once."""
+    reports = [example_reports.working()._replace(home=Path(f"/srv/{n}")) for n in range(3)]
+
+    for some in ([], reports[:1], reports):
+        text = document.dump_reports(some)
+        assert text == json.dumps(json.loads(text), indent=2)
+        homes = json.loads(text)["homes"]
+        assert homes == [json.loads(document.dump(document.of_report(one))) for one in some]

@@ -79,6 +79,24 @@ def test_a_computation_that_never_ends() -> None:
     )
 
 
+def test_no_process_is_left() -> None:
+    """One line says so, instead of a traceback."""
+    patch = (
+        "import os\n"
+        "def fork():\n"
+        "    raise BlockingIOError(11, 'Resource temporarily unavailable')\n"
+        "os.fork = fork\n"
+    )
+
+    code, out, err = ended(start(patch=patch))
+
+    assert (code, out) == (2, "")
+    assert err == (
+        "hermes-doctor: Could not start a process, because memory or the number of processes is "
+        "limited.\n"
+    )
+
+
 def test_documents() -> None:
     """Programs get the reason in their own format."""
     code, out, _ = ended(start("--json", patch=STUCK, seconds=4.0))

@@ -169,6 +169,25 @@ def test_no_thread(probes: Probes, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not findings
 
 
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (RuntimeError("can't start new thread"), memory_limit.NO_THREAD),
+        (BlockingIOError(11, "Resource temporarily unavailable"), memory_limit.NO_PROCESS),
+    ],
+)
+def test_limits_that_a_check_meets(probes: Probes, error: Exception, reason: str) -> None:
+    """A check for which no thread or process is left did not crash: it could not look."""
+
+    def meets(_: Probes) -> Iterator[Finding]:
+        raise error
+        yield found()
+
+    [unknown], _ = examine(probes, [ask(meets)])
+
+    assert (unknown.status, unknown.reason) == (Status.UNKNOWN, reason)
+
+
 def test_memory(probes: Probes) -> None:
     """A check that needs too much memory is unknown, and the others continue."""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import config_homes, fix_cycle
+from tests.helpers import config_homes, fix_cycle, support
 
 CASES = {
     "older lines": (
@@ -44,3 +44,14 @@ def test_over_several_lines(home: Path) -> None:
     config_homes.write(home, "{}\n", "A='x\ny'\nA=2\n")
 
     assert "several lines" in fix_cycle.refused(home, "ENV-DUP")
+
+
+def test_not_utf_8(home: Path) -> None:
+    """It says what is to be done first."""
+    config_homes.write(home, "{}\n", "")
+    (home / ".env").write_bytes(b"# gr\xfc\xdfe\nA=1\nA=3\n")
+
+    done = support.doctor("fix", "ENV-DUP", "--apply", "--yes", "--home", home)
+
+    assert done.code == 1
+    assert "not UTF-8. Save it as UTF-8 first" in " ".join(done.out.split())

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.model import CouldNotLook
 from hermes_doctor.sqlite import condition, inspector
 from hermes_doctor.sqlite.examine import examine
-from hermes_doctor.sqlite.reader import InProcess
+from hermes_doctor.sqlite.reader import InMemory, InProcess
 
 COUNT = "SELECT count(*) FROM t"
 SECOND_COPY = 48
@@ -82,3 +83,21 @@ def test_what_sqlite_cannot_read_is_not_sound(
     assert found.reader is None
     half_written.complete()
     assert examine(half_written.path, holders=lambda: [os.getpid()], deep=True).doubt is None
+
+
+def test_no_thread_limits_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then nothing is asked, and the database is not taken for a damaged one."""
+
+    def refuse(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with closing(sqlite3.connect(tmp_path / "a.db")) as db, db:
+        db.execute("CREATE TABLE t (n)")
+    reader = InMemory((tmp_path / "a.db").read_bytes())
+    monkeypatch.setattr(inspector._thread, "start_new_thread", refuse)
+
+    with pytest.raises(CouldNotLook, match="could not start a thread"):
+        reader.ask(COUNT, 5.0)
+
+    assert reader.ask(COUNT).rows == [[0]]
+    reader.close()

@@ -143,3 +143,83 @@ def test_no_thread_near_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(memory_limit, "_data", lambda: memory_limit.COMMAND - MEGABYTE)
         with pytest.raises(RuntimeError, match="could not start a thread"):
             memory_limit.start_thread(lambda: None, "x")
+
+
+@pytest.mark.parametrize(
+    "words", [("fix",), ("undo",), ("backup", "list"), ("rollback",), ("mutes",), ("watch",)]
+)
+def test_every_command(words: tuple[str, ...]) -> None:
+    """All have the limit, also those that write; only programs of others are started without it."""
+    code = (
+        "import resource\n"
+        "from hermes_doctor.cli import main, quick_args\n"
+        "from hermes_doctor.gateway.manager_commands import run_command\n"
+        "def show():\n"
+        "    print(resource.getrlimit(resource.RLIMIT_DATA)[0])\n"
+        "    print(run_command(['sh', '-c', 'ulimit -d']).text)\n"
+        "    print(resource.getrlimit(resource.RLIMIT_DATA)[0])\n"
+        "quick_args.parse = lambda words: show\n"
+        "main.main()\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        cwd=ROOT,
+        env=support.environ(None),
+        capture_output=True,
+        text=True,
+    )
+
+    limit = str(memory_limit.COMMAND)
+    before = resource.getrlimit(resource.RLIMIT_DATA)[0]
+    usual = "unlimited" if before == resource.RLIM_INFINITY else str(before // 1024)
+    assert done.stdout.split() == [limit, usual, limit], done.stderr
+
+
+def test_limits_that_are_lifted() -> None:
+    """Whatever starts a program of others lifts the limits while it does, and only then."""
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    with memory_limit.limited():
+        with memory_limit.lifted(), memory_limit.limited(memory_limit.CHECKS):
+            assert resource.getrlimit(resource.RLIMIT_DATA) == before
+        assert soft() == memory_limit.COMMAND
+    with memory_limit.lifted():
+        assert resource.getrlimit(resource.RLIMIT_DATA) == before
+
+
+def failing(home: Path, patch: str, *words: str) -> support.Done:
+    """Run a command in which something takes a gigabyte."""
+    code = f"from hermes_doctor.cli import main\nfrom hermes_doctor.repair import run\n{patch}\n"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{code}\nmain.main()", *words, "--home", str(home)],
+        cwd=ROOT,
+        env=support.environ(None),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    return support.Done(done.returncode, done.stdout, done.stderr)
+
+
+BEFORE_THE_CHANGE = "run.stage = lambda *given: bytes(1 << 30)"
+AFTER_THE_CHANGE = (
+    "real = run.commit\n"
+    "def commit(*given):\n"
+    "    real(*given)\n"
+    "    bytes(1 << 30)\n"
+    "run.commit = commit"
+)
+
+
+@pytest.mark.parametrize("patch", [BEFORE_THE_CHANGE, AFTER_THE_CHANGE])
+def test_a_repair_that_needs_too_much(home: Path, patch: str) -> None:
+    """It changes nothing or is rolled back, and says why."""
+    (home / ".env").chmod(0o644)
+    before = support.contents(home)
+
+    done = failing(home, patch, "fix", "--apply", "--yes")
+
+    assert done.code == 2
+    assert "This command needs more than 360 MB of memory. Nothing was changed." in done.err
+    assert support.contents(home) == before
+    assert support.doctor("fix", "--apply", "--yes", "--home", home).code == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -221,3 +222,21 @@ def test_without_the_capability_to_kill(monkeypatch: pytest.MonkeyPatch) -> None
 
     with pytest.raises(ChildProcessError):
         os.waitpid(child, os.WNOHANG)
+
+
+@pytest.mark.parametrize(("module", "name"), [(socket, "socketpair"), (os, "fork")])
+def test_it_cannot_be_started(monkeypatch: pytest.MonkeyPatch, module: object, name: str) -> None:
+    """A container or a hardened service may forbid the system call: root does not look itself."""
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(module, name, refuse)
+
+    with pytest.raises(CouldNotLook) as why:
+        run_as(USER, lambda: 1, {})
+
+    assert str(why.value) == (
+        "the home belongs to another user, and the process that works as this user could not be "
+        "started (operation not permitted)"
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 import socket
 from collections.abc import Iterator
 
@@ -9,6 +11,7 @@ import pytest
 
 from hermes_doctor.model import Trouble
 from hermes_doctor.watch.heartbeat import HeartbeatSender
+from tests.helpers import budget
 from tests.helpers.pings import Pings, pings
 
 SECRET = "zQcanaryBeat7"
@@ -97,3 +100,36 @@ def test_what_is_no_address(address: str) -> None:
         with pytest.raises(Trouble, match=r"--heartbeat(-fail)?\b") as trouble:
             HeartbeatSender(*words)
         assert SECRET not in str(trouble.value)
+
+
+def random_answer(dice: random.Random) -> bytes:
+    """What a broken or hostile service may send."""
+    line = dice.choice([b"HTTP/1.1 200 OK", b"HTTP/1.1 999 ?", b"HTTP/9.9 x", b"", b"\0", b"HTTP"])
+    name = dice.choice([b"Content-Length", b"Transfer-Encoding", b"Location", b"X" * 70_000])
+    value = dice.choice([b"-1", b"9" * 5000, b"chunked", b"file:///etc/passwd", b"\r\r", b"5"])
+    body = dice.choice([b"", b"zz\r\n", b"ffffffffffffffff\r\n", dice.randbytes(5000)])
+    answer = b"\r\n".join([line, name + b": " + value, b"", body])
+    return answer if dice.random() < 0.7 else answer[: dice.randrange(len(answer) + 1)]
+
+
+def test_random_answers() -> None:
+    """The watch is told in one line, without the address, and never waits."""
+    dice = budget.chance(37)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        for _ in range(budget.tries(10, 200)):
+            answer = random_answer(dice)
+            sender = HeartbeatSender(f"http://127.0.0.1:{port}/{SECRET}", None)
+            sender._good.limit = 5.0
+            assert sender.beat(good=True) == ""
+            link, _ = server.accept()
+            with link, contextlib.suppress(OSError):
+                link.recv(4096)
+                link.sendall(answer)
+                link.shutdown(socket.SHUT_RDWR)
+            said = sender.close()
+            assert "\n" not in said, answer
+            assert SECRET not in said, answer
+            assert not said or said.startswith("could not send the heartbeat: "), answer
+            assert sender._thread is not None
+            assert not sender._thread.is_alive(), answer
