@@ -146,7 +146,7 @@ def fill(call: LoggingCall, error: RealError, number: int, chance: random.Random
     said, shown = texts[0], False
     for name, text in zip(names, texts[1:], strict=True):
         value = _error_value(name, call.error, error)
-        shown = shown or (value is not None and bool(error.text) and error.text[:40] in value)
+        shown = shown or (value is not None and bool(error.text) and error.text in value)
         said += (_value(name, own.id, own.name, chance) if value is None else value) + text
     if not shown and not call.traceback:
         return None
