@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.true_places import PLATFORMS, TruePlace, true_place
+from benchmarks.true_places import PLATFORMS, Platform, TruePlace, true_place
 from hermes_doctor.home import Home
 from hermes_doctor.knowledge.data import load_knowledge
 from hermes_doctor.knowledge.logging_calls import LoggingCall, calls_of, pieces
@@ -140,8 +140,12 @@ def fits(call: LoggingCall, error: RealError) -> bool:
 def fill(call: LoggingCall, error: RealError, number: int, chance: random.Random) -> Made | None:
     """Return the entry that a call writes about an error; None if it would not show the error."""
     platform = chance.choice(PLATFORMS)
-    place = true_place(call.file, platform if about_platform(call) else "")
+    place = true_place(call.file, platform if about_platform(call) else "", call.template)
+    if call.logger in ("", "root"):
+        place = place._replace(parts=place.parts | {"gateway"})  # its name says nothing
     own = next((one for one in PLATFORMS if one.id == place.platform), platform)
+    if place.platform and own.id != place.platform:
+        own = Platform(place.platform, place.platform.replace("_", " ").title())
     texts, names = pieces(call.template)
     said, shown = texts[0], False
     for name, text in zip(names, texts[1:], strict=True):
@@ -211,11 +215,15 @@ def _value(slot: str, platform: str, display: str, chance: random.Random) -> str
     return f"made{chance.randrange(100, 999)}"
 
 
+_OUR_FRAME = re.compile(r'  File "[^"]*/benchmarks/[^"]*".*\n(?:    .*\n)*')
+"""The part of a traceback in this benchmark, which no gateway has."""
+
+
 def _traceback(call: LoggingCall, error: RealError) -> str:
     """Return the traceback of an error that passed through the function of the call."""
     function = call.function.rpartition(".")[2] or "<module>"
     frame = f'  File "/usr/local/lib/hermes-agent/{call.file}", line 100, in {function}\n'
-    text = error.traceback.rstrip()
+    text = _OUR_FRAME.sub("", error.traceback).rstrip()
     begin = "Traceback (most recent call last):\n"
     place = text.rfind(begin)
     if place < 0:
