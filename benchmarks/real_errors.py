@@ -487,7 +487,7 @@ def certificates(folder: Path) -> None:
     )
     fetched("certificate-expired", "expired", serving("expired"), verify=trusted, bundle=bundle)
     fetched(
-        "tls-broken",
+        "tls-broken|connection-reset",
         "broken-off",
         f"https://127.0.0.1:{Server(closing).port}/",
         verify=trusted,
