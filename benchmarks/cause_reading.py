@@ -8,7 +8,8 @@ The entries come from `benchmarks.cause_corpus`. A reader is a function `read(en
 (place, operation, cause, outcome). A place is `part:name`, such as `platform:telegram` or
 `cron:scheduled jobs`; a cause is a name as in benchmarks/real_errors.py, empty if there
 is none, and several with `|` between them if the reader cannot decide. Misses are shown only of
-entries that are not held out.
+entries that are not held out. Bars: the cause is named in 95 % of the entries (held out: 90 %), the
+place in 98 % (90 %), and something else is blamed in less than 1 %.
 """
 
 from __future__ import annotations
@@ -32,6 +33,16 @@ NOTHING = "nothing"
 """Among the causes of an entry: its text is so short that it need not be understood."""
 READER = "benchmarks.cause_by_rule"
 Reader = Callable[[LogEntry], tuple[str, str, str, str]]
+
+
+BARS = {
+    ("cause", False): (0.95, 2.0),
+    ("cause", True): (0.9, 2.0),
+    ("place", False): (0.98, 2.0),
+    ("place", True): (0.9, 2.0),
+    ("blame", False): (0.0, 0.01),
+}
+"""The share of entries of each part must be at least the first number and below the second."""
 
 
 class Verdict(NamedTuple):
@@ -78,11 +89,25 @@ def main() -> int:
         total += judged
     print(line("all", 0, total))
     print(f"{1e6 * spent / max(1, len(total)):.0f} µs for each entry")
+    missed = missed_bars(total)
     for lost in real_errors(version)[1]:
         print(f"not raised here: {lost}")
     for (what, true, said), count in misses.most_common(given.misses):
         print(f"{count:>6}  {what}: {true} read as {said or 'nothing'}")
-    return 0
+    print("\n".join(missed))
+    return int(bool(missed))
+
+
+def missed_bars(judged: Sequence[tuple[Made, Verdict]]) -> list[str]:
+    """Say which bars the answers miss."""
+    found = []
+    for (name, held_out), (low, high) in BARS.items():
+        these = [getattr(said, name) for made, said in judged if made.held_out is held_out]
+        share = sum(these) / len(these) if these else low
+        if not low <= share < high:
+            part = "held out" if held_out else "seen"
+            found.append(f"missed a bar: {name}, {part}: {100 * share:.1f} %")
+    return found
 
 
 def judge(made: Made, answer: tuple[str, str, str, str]) -> Verdict:

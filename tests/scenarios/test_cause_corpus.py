@@ -18,7 +18,7 @@ from benchmarks.cause_corpus import (
     logger_of,
     real_errors,
 )
-from benchmarks.cause_reading import judge, kinds_of_miss
+from benchmarks.cause_reading import Verdict, judge, kinds_of_miss, missed_bars
 from benchmarks.true_places import true_place
 from hermes_doctor.knowledge.logging_calls import LoggingCall
 from tests.helpers.rule_lines import entry
@@ -126,6 +126,21 @@ def test_judge() -> None:
     assert kinds_of_miss(one, answer, judge(one, answer)) == [
         ("cause", "connection-failed|port-in-use (bind, OSError)", "disk-full"),
         ("place", "slack in plugins/platforms/slack/adapter.py", "platform:discord"),
+    ]
+
+
+def test_bars() -> None:
+    """A bar is missed by either part of the entries; there may be none of one part."""
+    one = made(call("Cannot listen: {exc}"))._replace(held_out=False)
+    good, bad = Verdict(True, True, False), Verdict(False, True, True)
+
+    assert missed_bars([(one, good)] * 20) == []
+    assert missed_bars([(one, good)] * 18 + [(one, bad)] * 2) == [
+        "missed a bar: cause, seen: 90.0 %",
+        "missed a bar: blame, seen: 10.0 %",
+    ]
+    assert missed_bars([(one._replace(held_out=True), bad)]) == [
+        "missed a bar: cause, held out: 0.0 %"
     ]
 
 
