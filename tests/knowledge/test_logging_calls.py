@@ -138,6 +138,27 @@ def test_releases() -> None:
     assert all(catalogue(version).match(*line) for version in ("0.12.0", "0.19.5", "1.0", "x"))
 
 
+def test_every_call_is_found() -> None:
+    """A line that a call writes is that call's, or that of one with a longer text of its own."""
+    known = catalogue("0.20.5")
+    tried = 0
+    for one in calls_of("0.20.5"):
+        texts, names = pieces(one.template)
+        if not any(letter.isalpha() for text in texts for letter in text):
+            continue
+        message = texts[0] + "".join(f"7{text}" for text in texts[1:])
+        found = known.match(one.logger or "any", one.level or "INFO", message)
+        assert found is not None, one
+        if found.call.template == one.template:
+            own = "".join(letter for at, letter in enumerate(message) if found.is_own(at, at + 1))
+            assert own == "".join(texts)
+            assert "".join(message[a:b] for _, a, b in found.slots) == "7" * len(names)
+        else:
+            assert len("".join(pieces(found.call.template)[0])) >= len("".join(texts))
+        tried += 1
+    assert tried > 8000
+
+
 def test_size() -> None:
     """The file stays below 1 MB in a wheel."""
     assert len(zlib.compress(tool.STORED.read_bytes(), 6)) < 1_000_000
