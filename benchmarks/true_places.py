@@ -89,13 +89,18 @@ _PARTS = (
 )
 
 
-_HISTORY = re.compile(r"(?i)session ?(?:db|store)|state\.db|transcript")
+_ABOUT = (
+    # words of a message, and the part that such a line may belong to wherever it is written
+    (re.compile(r"(?i)session ?(?:db|store)|state\.db|transcripts?\b"), "data"),
+    (re.compile(r"(?i)kanban"), "kanban"),
+    (re.compile(r"(?i)voice|\b(?:tts|stt|speech)\b|transcription|transcribe"), "tools"),
+)
 
 
 def true_place(file: str, named: Platform | str = "", template: str = "") -> TruePlace:
     """Return the place of a call in a file whose message names a platform, if it does.
 
-    Many parts say that the message history failed; such a line may belong to it, too.
+    A line about something else, such as the message history, may belong to that, too.
     """
     if file.endswith("/wecom/callback_adapter.py"):
         return TruePlace("wecom_callback", frozenset(("platform",)))
@@ -108,4 +113,5 @@ def true_place(file: str, named: Platform | str = "", template: str = "") -> Tru
     if isinstance(named, Platform) and file.startswith("gateway/"):
         return TruePlace(named.id, frozenset(("platform",)))
     parts = next(parts for prefix, parts in _PARTS if file.startswith(prefix))
-    return TruePlace("", frozenset(parts.split()) | {"data" for _ in _HISTORY.findall(template)})
+    also = {part for words, part in _ABOUT if words.search(template)}
+    return TruePlace("", frozenset(parts.split()) | also)

@@ -107,6 +107,7 @@ def test_places() -> None:
     assert true_place("gateway/platforms/whatsapp_cloud.py").platform == "whatsapp_cloud"
     assert true_place("gateway/platforms/base.py").parts == {"gateway", "data"}
     assert true_place("cron/jobs.py").parts == {"cron"}
+    assert true_place("cron/jobs.py", template="Session DB failed").parts == {"cron", "data"}
     plugin = call("x")._replace(logger="plugins.platforms.telegram.adapter")
     assert logger_of(plugin) == "hermes_plugins.telegram_platform.adapter"
     assert logger_of(call("x")._replace(logger="plugins.memory.honcho")) == "plugins.memory.honcho"
