@@ -19,7 +19,7 @@ from typing import Any
 
 from hermes_doctor.knowledge import atlas, merging
 from hermes_doctor.knowledge.releases import parse_release
-from tools import lessons, releases
+from tools import lessons, logging_calls, releases
 
 KNOWLEDGE = Path(__file__).parents[1] / "hermes_doctor" / "knowledge"
 SCHEMAS = tuple(f"schemas/{Path(name).stem}" for name in atlas.DATABASES)
@@ -48,6 +48,9 @@ def main() -> None:
         changed = add(name, version, answers.get(name), write=not given.check)
         if changed:
             print(f"{name}.json {'differs' if given.check else 'written'}")
+    source = given.checkout or logging_calls.packages(version)
+    if logging_calls.update({version: source}, write=not given.check):
+        print(f"logging_calls.json {'differs' if given.check else 'written'}")
     if not given.check:
         write_newest()
 
