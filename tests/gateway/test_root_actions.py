@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.cli import separate_look
-from hermes_doctor.gateway import root_actions
+from hermes_doctor.gateway import root_actions, startup_proof
 from hermes_doctor.gateway.detached import Detached
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
@@ -155,8 +155,10 @@ def test_a_gateway_is_started_as_the_owner(theirs: Path) -> None:
     assert lines == ["Uid:", *[str(STRANGER)] * 4, "NoNewPrivs:", "0", str(theirs), "value"]
 
 
+@pytest.mark.wide
 def test_a_gateway_without_a_service(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is stopped and started from the process of its owner, and runs as that user."""
+    monkeypatch.setattr(startup_proof, "CONNECTING", 0.0)
     separate_look.load_everything()
     with support.reachable_folder() as folder:
         made = straw(folder)
@@ -169,7 +171,7 @@ def test_a_gateway_without_a_service(monkeypatch: pytest.MonkeyPatch) -> None:
             service = Detached(made.home, None)
             pids = []
             for _ in range(2):
-                service.start(60)
+                service.start(30)
                 pid = service.running()
                 assert pid is not None
                 pids.append(os.stat(f"/proc/{pid}").st_uid)
