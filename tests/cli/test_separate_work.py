@@ -239,3 +239,20 @@ def test_a_watch_keeps_its_lease(place: Path) -> None:
     assert watch.returncode == 0
     [run] = crash_server.journals(home)
     assert run["state"] == "done"
+
+
+def test_a_receipt_cannot_name_a_vault_of_root_s(place: Path) -> None:
+    """Root goes on as before only if the vault has a backup of this home that root has made."""
+    home = sick(place)
+    assert support.doctor(*FIX, "--home", home).code == 0
+    other = place / "other"
+    other.mkdir(0o700)
+    support.put(other / "20261115-031500-00000" / "home", "/somewhere/else")
+    [receipt] = home.glob("backups/doctor/runs/*/run.json")
+    receipt.write_text(json.dumps(json.loads(receipt.read_text()) | {"vault": str(other)}))
+    before = crash_server.state(home)
+
+    done = support.doctor(*UNDO, "--home", home)
+
+    assert done.code == 2 and "has no backup of this home that root may use" in done.err, done.err
+    assert crash_server.state(home) == before
