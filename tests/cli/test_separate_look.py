@@ -80,14 +80,12 @@ def trapped(place: Path) -> Path:
     return home
 
 
-def opened_by_root(
-    command: tuple[str, ...], home: Path, log: Path, *, seconds: int = 12
-) -> tuple[list[str], list[str]]:
+def opened_by_root(command: tuple[str, ...], home: Path, log: Path) -> tuple[list[str], list[str]]:
     """The paths that processes of root try to open during a command, and those of other users."""
     words = ["strace", "-f", "-y", "-qq", "-o", str(log), "-e", f"trace={TRACED}"]
     python = [sys.executable, "-m", "hermes_doctor"]
     endless = "--interval" in command
-    some_rounds = ["timeout", "--signal=TERM", str(seconds)] if endless else []
+    some_rounds = ["timeout", "--signal=TERM", "12"] if endless else []
     done = subprocess.run(
         [*words, *some_rounds, *python, *command, "--home", str(home)],
         env=support.environ({"XDG_STATE_HOME": str(log.parent / "state")}),

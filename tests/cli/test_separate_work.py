@@ -78,7 +78,7 @@ def trapped(place: Path) -> Path:
 
 @pytest.mark.needs("strace")
 @pytest.mark.sampled
-@pytest.mark.parametrize("command", [FIX, UNDO, HEAL, HEAL_ONCE], ids=" ".join)
+@pytest.mark.parametrize("command", [FIX, UNDO, HEAL_ONCE], ids=" ".join)
 def test_root_opens_nothing_while_it_repairs(
     trapped: Path, tmp_path: Path, command: tuple[str, ...]
 ) -> None:
@@ -87,7 +87,7 @@ def test_root_opens_nothing_while_it_repairs(
         assert support.doctor(*FIX, "--home", trapped).code == 0
     before = crash_server.state(trapped)
 
-    by_root, by_others = opened_by_root(command, trapped, tmp_path / "log", seconds=30)
+    by_root, by_others = opened_by_root(command, trapped, tmp_path / "log")
 
     tops = (str(trapped), str(trapped.parent / "secret"))
     assert [path for path in by_root if path.startswith(tops)] == []
