@@ -44,7 +44,6 @@ SMALL = 2 * MEGABYTE
 
 Progress = Callable[[int], None]
 
-
 _ID = re.compile(r"(\d{8}-\d{6}-\d{3})[0-9a-f]{2}")
 
 
@@ -302,15 +301,6 @@ class Vault:
             if backup.of_home and backup.home == str(self.home.path):
                 return backup
         return None
-
-    def is_of_root(self) -> bool:
-        """Whether only root may change the vault, and it has a backup of this home."""
-        try:
-            if privileges.of(self.root / "_") is not None:
-                return False
-            return any(self.began(name) for name in list_folder(self.root))
-        except (CouldNotLook, OSError, Trouble):
-            return False
 
     def began(self, name: str) -> bool:
         """Whether a backup, finished or not, is of this home; several homes may share a vault."""

@@ -62,7 +62,6 @@ def do(
     In any other home, and with a vault that only root may change, return that of `otherwise`.
     `actions` and `keep` are those of `separate_look.look`.
     """
-    from hermes_doctor.backup.vault import Vault
     from hermes_doctor.cli import separate_look
     from hermes_doctor.system.root_parent import NeedsRoot
 
@@ -80,10 +79,24 @@ def do(
         )
     except NeedsRoot as needed:
         named = Path(str(needed))
-        if not Vault(home, named).is_of_root():  # a forged receipt can name any folder
+        if not _has_backups(named, home):  # a forged receipt can name any folder
             raise _no_backup(named) from None
         return otherwise()
     return pass_on(done)
+
+
+def _has_backups(vault: Path, home: Home) -> bool:
+    """Whether only root may change a vault, and it has a backup of this home."""
+    from hermes_doctor.backup.vault import Vault
+    from hermes_doctor.model import CouldNotLook, Trouble
+    from hermes_doctor.system import files, privileges
+
+    try:
+        if privileges.of(vault / "_") is not None:
+            return False
+        return any(map(Vault(home, vault).began, files.list_folder(vault)))
+    except (CouldNotLook, OSError, Trouble):
+        return False
 
 
 def _no_backup(vault: Path) -> Trouble:

@@ -71,7 +71,7 @@ class SystemdManager:
         if self.user is None:
             if root_parent.operator() != 0:
                 raise CannotFix("The gateway is a system service. Run it with sudo.")
-        elif not self.user.is_us and root_parent.operator() != 0:
+        elif not self.user.is_us and os.geteuid() != 0:
             raise CannotFix(
                 text(
                     "The service belongs to another user (uid {uid}). Run it as that user.",

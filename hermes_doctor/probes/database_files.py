@@ -174,8 +174,8 @@ class DatabaseProbes(ConfiguredProbes):
 
         closed = [str(folder) for folder in copies.unsearched_folders(self.home, path)]
         not_searched = (
-            "{folders} could not be searched with the rights of the home's owner; hermes-doctor "
-            "fix searches it as root."
+            "{folders} could not be searched with the rights of the home's owner. If a copy is "
+            "there, move it next to the database and give it to that user."
             if root_parent.is_separate()
             else "{folders} could not be searched: permission denied."
         )

@@ -35,6 +35,7 @@ from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.system import files, message_line, own_view, root_parent, time_limits, transfer
 from hermes_doctor.system.passed_signals import PassedSignals
 from hermes_doctor.system.privileges import Privileges, may_enter
+from hermes_doctor.system.signals import delay_signals
 
 T = TypeVar("T")
 Action = Callable[..., Any]
@@ -61,12 +62,18 @@ class _Root:
 
     def ask(self, action: str, given: list[Any], descriptors: Sequence[int]) -> Any:
         """Let root do an action, with these open files; its expected errors are raised here."""
-        with self.guard:
+        # An answer that nobody waits for any more would be taken for that to the next question.
+        with self.guard, _undisturbed():
             message_line.send(self.line, json.dumps([action, given]).encode(), descriptors)
             answer = json.loads(message_line.receive(self.line)[0])
         if answer["error"]:
             raise _EXPECTED.get(answer["error"], CouldNotLook)(answer["why"])
         return answer["result"]
+
+
+def _undisturbed() -> contextlib.AbstractContextManager[None]:
+    main = threading.current_thread() is threading.main_thread()
+    return delay_signals() if main else contextlib.nullcontext()
 
 
 def run_as(
@@ -153,9 +160,16 @@ def _refuse_late(clock: time_limits.Stopwatch, limit: float) -> None:
 
 def _refuse_stopped(pid: int) -> None:
     """Raise CouldNotLook if its user stopped the child with a signal, as he may at any time."""
-    with contextlib.suppress(OSError, IndexError), open(f"/proc/{pid}/stat") as file:
-        if file.read().rpartition(")")[2].split()[0] in ("T", "t"):
+    if _is_stopped(pid):
+        time.sleep(0.5)  # after Ctrl-Z, both processes go on together
+        if _is_stopped(pid):
             raise CouldNotLook("the process that looked at the home was stopped")
+
+
+def _is_stopped(pid: int) -> bool:
+    with contextlib.suppress(OSError, IndexError), open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0] in ("T", "t")
+    return False
 
 
 def _end(pid: int) -> None:

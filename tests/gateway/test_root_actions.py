@@ -10,15 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.gateway import root_actions
+from hermes_doctor.cli import separate_look
+from hermes_doctor.gateway import root_actions, startup_proof
+from hermes_doctor.gateway.detached import Detached
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.probes import root_actions as looks
 from hermes_doctor.records import last_ask
 from hermes_doctor.supervisors.scope import system_scope
 from hermes_doctor.system import privileges, root_parent, separate_process
 from hermes_doctor.system.files import snapshot
 from tests.helpers import crash_server, support
 from tests.helpers.crash_server import STRANGER
+from tests.helpers.fake_managers import straw
 from tests.helpers.real.gateways import end
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root has something to do")
@@ -149,6 +153,35 @@ def test_a_gateway_is_started_as_the_owner(theirs: Path) -> None:
 
     lines = status.read_text().split()
     assert lines == ["Uid:", *[str(STRANGER)] * 4, "NoNewPrivs:", "0", str(theirs), "value"]
+
+
+@pytest.mark.wide
+def test_a_gateway_without_a_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is stopped and started from the process of its owner, and runs as that user."""
+    monkeypatch.setattr(startup_proof, "CONNECTING", 0.0)
+    separate_look.load_everything()
+    with support.reachable_folder() as folder:
+        made = straw(folder)
+        crash_server.chown(folder / "home")
+        (folder / "bin").chmod(0o755)
+        command = ["/usr/bin/python3", str(made.program), "gateway", "run"]
+        monkeypatch.setattr(Detached, "_command", lambda _: command)
+
+        def work() -> list[int]:
+            service = Detached(made.home, None)
+            pids = []
+            for _ in range(2):
+                service.start(30)
+                pid = service.running()
+                assert pid is not None
+                pids.append(os.stat(f"/proc/{pid}").st_uid)
+                service.stop(60)
+                assert service.running() is None
+            return pids
+
+        looking = looks.actions(made.home.path, STRANGER)
+        actions = {**looking, **root_actions.actions(made.home.path, STRANGER)}
+        assert separate_process.run_as(USER, work, actions) == [STRANGER, STRANGER]
 
 
 def give(theirs: Path, path: Path, folder: Path, *, name: str = "") -> None:

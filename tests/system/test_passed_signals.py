@@ -56,3 +56,25 @@ def test_it_ends_as_its_child_did() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
 
     assert done.returncode == -signal.SIGTERM, done.stderr
+
+
+def test_an_answer_belongs_to_its_question() -> None:
+    """A signal during a question waits for the answer, so that the next one gets its own."""
+
+    def first() -> str:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.2)
+        return "first"
+
+    def work() -> list[str]:
+        said = []
+        try:
+            with interruptible():
+                said.append(ask_root("first"))
+                said.append("not interrupted")
+        except Interrupted:
+            said.append(ask_root("second"))
+        return said
+
+    actions = {"first": first, "second": lambda: "second"}
+    assert run_as(USER, work, actions, writes=True) == ["second"]
