@@ -181,9 +181,9 @@ def _process(home: Path, owner: int, pid: int) -> dict[str, Any] | None:
         return None
     argv = _argv(pid)
     gateway = is_gateway(argv) or (len(argv) <= 1 and seen.name == "hermes")
-    folder = _folder(home, owner)
-    own = gateway and folder is not None and may_belong(pid, home, owner)
-    base = f"{folder.path}/" if folder else "\0"  # which no path has
+    real = _real_path(home, owner)
+    own = gateway and real is not None and may_belong(pid, home, owner)
+    base = f"{real}/" if real else "\0"  # which no path has
     shown = [
         one
         for one in opened
@@ -200,6 +200,18 @@ def _process(home: Path, owner: int, pid: int) -> dict[str, Any] | None:
         "namespaces": {kind: _link(f"/proc/{pid}/ns/{kind}") for kind in _NAMESPACES},
         "maps": _text(f"/proc/{pid}/maps") if own else None,
     }
+
+
+def _real_path(home: Path, owner: int) -> str | None:
+    """The path of the home without links; None if it leads out of what belongs to its owner.
+
+    Its owner may swap it for a link at any moment. Nothing is opened.
+    """
+    real = os.path.realpath(home)
+    places = (real, *map(str, Path(real).parents))
+    with contextlib.suppress(OSError):
+        return real if any(os.lstat(place).st_uid == owner for place in places) else None
+    return None
 
 
 def _argv(pid: int) -> list[str]:
