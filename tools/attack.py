@@ -34,6 +34,7 @@ CLASSES = {
     "symlink races": (
         "tests/scenarios/test_random_moments.py::test_swapped_after_random_pauses",
         "tests/scenarios/test_root_races.py",
+        "tests/probes/test_root_actions.py::test_a_home_that_is_swapped_at_any_moment",
     ),
     "hostile homes": (
         "tests/scenarios/test_hostile_home.py",

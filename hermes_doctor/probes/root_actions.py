@@ -60,7 +60,7 @@ def actions(home: Path, owner: int) -> Mapping[str, Action]:
     return {
         "command": lambda *given: _command(containers, *given),
         "containers": containers.find,
-        "process": lambda pid: _process(home, int(pid)),
+        "process": lambda pid: _process(home, owner, int(pid)),
         "last_ask": lambda: _last_ask(Home(home)),
         "learned": lambda version, commit: _learned(str(version), commit, owner),
         "running_watch": lambda: watch_keeper.running_watch(Home(home)),
@@ -100,7 +100,7 @@ class Containers:
 
     def find(self, limit: float | None = None) -> list[str] | None:
         """Return those that have the home as a volume; None if that is not known."""
-        folder, engine = self._folder(), docker.engine()
+        folder, engine = _folder(self._home, self._owner), docker.engine()
         listed = docker.all_of_folder(engine, folder, limit) if engine and folder else None
         self._known = {*(listed or ()), *(_of_gateways(folder) if folder else ())}
         return listed
@@ -112,19 +112,20 @@ class Containers:
         if not ids or not self._known or not self._known.issuperset(ids):
             raise CouldNotLook("root asks only about containers of this home")
 
-    def _folder(self) -> docker.Folder | None:
-        """The folder of the home, opened once: its owner may swap it for a link to another one."""
-        try:
-            fd = os.open(self._home, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        except OSError:
-            return None
-        try:
-            st = os.fstat(fd)
-            real = os.readlink(f"/proc/self/fd/{fd}")
-            mine = is_inside_folder_of(self._owner, fd)
-        finally:
-            os.close(fd)
-        return docker.Folder(real, (st.st_dev, st.st_ino)) if mine else None
+
+def _folder(home: Path, owner: int) -> docker.Folder | None:
+    """The folder of the home, opened once: its owner may swap it for a link to another one."""
+    try:
+        fd = os.open(home, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        st = os.fstat(fd)
+        real = os.readlink(f"/proc/self/fd/{fd}")
+        mine = is_inside_folder_of(owner, fd)
+    finally:
+        os.close(fd)
+    return docker.Folder(real, (st.st_dev, st.st_ino)) if mine else None
 
 
 def _of_gateways(folder: docker.Folder) -> set[str]:
@@ -168,7 +169,7 @@ def _command(containers: Containers, words: list[str], limit: float, max_bytes: 
     return list(commands.ask(program, *others, limit=float(limit), max_bytes=int(max_bytes)))
 
 
-def _process(home: Path, pid: int) -> dict[str, Any] | None:
+def _process(home: Path, owner: int, pid: int) -> dict[str, Any] | None:
     """Show a process that its user hides from the home's owner; None if it has ended.
 
     Of a gateway that may be the home's own, everything that a check asks for; of any other gateway,
@@ -180,8 +181,9 @@ def _process(home: Path, pid: int) -> dict[str, Any] | None:
         return None
     argv = _argv(pid)
     gateway = is_gateway(argv) or (len(argv) <= 1 and seen.name == "hermes")
-    own = gateway and may_belong(pid, home)
-    base = f"{os.path.realpath(home)}/"
+    real = _real_path(home, owner)
+    own = gateway and real is not None and may_belong(pid, home, owner)
+    base = f"{real}/" if real else "\0"  # which no path has
     shown = [
         one
         for one in opened
@@ -198,6 +200,18 @@ def _process(home: Path, pid: int) -> dict[str, Any] | None:
         "namespaces": {kind: _link(f"/proc/{pid}/ns/{kind}") for kind in _NAMESPACES},
         "maps": _text(f"/proc/{pid}/maps") if own else None,
     }
+
+
+def _real_path(home: Path, owner: int) -> str | None:
+    """The path of the home without links; None if it leads out of what belongs to its owner.
+
+    Its owner may swap it for a link at any moment. Nothing is opened.
+    """
+    real = os.path.realpath(home)
+    places = (real, *map(str, Path(real).parents))
+    with contextlib.suppress(OSError):
+        return real if any(os.lstat(place).st_uid == owner for place in places) else None
+    return None
 
 
 def _argv(pid: int) -> list[str]:

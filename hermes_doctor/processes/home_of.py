@@ -139,10 +139,13 @@ def is_reachable(home: Path) -> bool:
     return _PROC not in home.parents
 
 
-def may_belong(pid: int, home: Path) -> bool:
-    """Whether a process runs as the owner of a home or as root, as every gateway of it does."""
+def may_belong(pid: int, home: Path, owner: int | None = None) -> bool:
+    """Whether a process runs as the owner of a home or as root, as every gateway of it does.
+
+    Root names the owner, who may swap the home for a link at any moment.
+    """
     try:
-        owner = os.stat(home).st_uid
+        owner = os.stat(home).st_uid if owner is None else owner
         with open(f"/proc/{pid}/status", errors="replace") as file:
             said = next(line for line in file if line.startswith("Uid:"))
         return {int(word) for word in said.split()[1:]} <= {0, owner}  # real and saved uid too

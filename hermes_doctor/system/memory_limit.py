@@ -80,8 +80,9 @@ def cause(error: BaseException) -> str:
         return reason("this command", COMMAND)
     if isinstance(error, RuntimeError) and str(error) in (NO_THREAD, "can't start new thread"):
         return NO_THREAD
-    forked = isinstance(error, OSError) and error.errno in (errno.EAGAIN, errno.ENOMEM)
-    return NO_PROCESS if forked and error.filename is None else ""
+    if not isinstance(error, OSError) or error.filename is not None:
+        return ""
+    return NO_PROCESS if error.errno in (errno.EAGAIN, errno.ENOMEM) else ""
 
 
 def _apply() -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
+import random
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +17,7 @@ import pytest
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes import root_actions
-from tests.helpers import support
+from tests.helpers import budget, support
 from tests.helpers.crash_server import STRANGER
 from tests.helpers.real.gateways import end
 
@@ -202,3 +207,63 @@ def test_no_path_in_what_was_learned(home: Path, commit: str) -> None:
 
     assert learned("0.19.0", commit) is None
     assert learned("../../../etc/passwd", None) is None
+
+
+CANARY = "zQcanaryOfRoot"
+GIVEN: dict[str, list[object]] = {
+    "command": [["journalctl", "--no-pager", "--lines=1"], 2.0, 1000],
+    "process": [os.getpid()],
+    "learned": ["0.19.0", "abc"],
+    "stopped_by_record": ["a" * 64],
+    "process_with_socket": [1],
+}
+"""What the process asks for, where an action takes anything."""
+
+
+class Swapper(threading.Thread):
+    """Swaps a home for a link to a folder of root's and back, after random pauses."""
+
+    def __init__(self, home: Path, elsewhere: Path, dice: random.Random) -> None:
+        super().__init__()
+        self.home, self.elsewhere, self.dice = home, elsewhere, dice
+        self.over = threading.Event()
+        self.swaps = 0
+
+    def run(self) -> None:
+        """Swap until it is stopped; the home is a folder then."""
+        aside = self.home.with_name("aside")
+        while not self.over.wait(self.dice.expovariate(1 / 0.001)):
+            self.home.rename(aside)
+            self.home.symlink_to(self.elsewhere)
+            self.swaps += 1
+            self.over.wait(self.dice.expovariate(1 / 0.001))
+            self.home.unlink()
+            aside.rename(self.home)
+
+
+@pytest.mark.parametrize("name", sorted(root_actions.actions(Path("/"), STRANGER)))
+def test_a_home_that_is_swapped_at_any_moment(name: str, tmp_path: Path) -> None:
+    """No action shows anything of root's folder, writes into it, or fails in an unexpected way."""
+    dice = budget.chance(41)
+    home = support.healthy(tmp_path / "user" / "home")
+    for path in (home.parent, home, *home.rglob("*")):
+        os.chown(path, STRANGER, STRANGER)
+    elsewhere = support.healthy(tmp_path / CANARY)
+    support.put(elsewhere / "gateway.lock", json.dumps({"pid": os.getpid(), "home": CANARY}))
+    support.put(elsewhere / "last-ask.json", json.dumps({"answer": CANARY}))
+    before = support.tree(elsewhere)
+    swapper = Swapper(home, elsewhere, dice)
+    swapper.start()
+    try:
+        with (elsewhere / "gateway.lock").open():
+            for _ in range(budget.tries(10, 200)):
+                time.sleep(dice.uniform(0, 0.005))
+                shown: object = None
+                with contextlib.suppress(CouldNotLook):
+                    shown = root_actions.actions(home, STRANGER)[name](*GIVEN.get(name, []))
+                assert CANARY not in json.dumps(shown, default=repr)
+    finally:
+        swapper.over.set()
+        swapper.join()
+    assert swapper.swaps
+    assert support.tree(elsewhere) == before

@@ -388,7 +388,8 @@ def test_document_is_plain_ascii() -> None:
 
 def test_several_homes() -> None:
     """The worst home decides the status; counts are summed."""
-    made = document.of_reports([report(), report(found("A")), report(found("A"), found("B"))])
+    reports = [report(), report(found("A")), report(found("A"), found("B"))]
+    made = json.loads(document.dump_reports(reports))
 
     assert made["schema"] == "hermes-doctor/reports/1"
     assert made["summary"]["status"] == "problem"

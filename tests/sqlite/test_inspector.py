@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import sqlite3
 import threading
@@ -94,7 +95,7 @@ def test_no_thread_limits_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with closing(sqlite3.connect(tmp_path / "a.db")) as db, db:
         db.execute("CREATE TABLE t (n)")
     reader = InMemory((tmp_path / "a.db").read_bytes())
-    monkeypatch.setattr(inspector._thread, "start_new_thread", refuse)
+    monkeypatch.setattr(_thread, "start_new_thread", refuse)
 
     with pytest.raises(CouldNotLook, match="could not start a thread"):
         reader.ask(COUNT, 5.0)
