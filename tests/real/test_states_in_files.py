@@ -117,7 +117,9 @@ def test_an_update_that_asks(hermes_home: MakeHome, tmp_path: Path) -> None:
     master, slave = pty.openpty()
     process = subprocess.Popen(
         [python, "-c", ENTRY, "update"],
-        **{"stdin": slave, "stdout": slave, "stderr": slave},
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
         env=env,
         cwd=own,
         start_new_session=True,
