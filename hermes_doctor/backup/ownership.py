@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from hermes_doctor.backup.entry import BackupEntry
-from hermes_doctor.system import disk, privileges
+from hermes_doctor.system import disk, privileges, root_parent
 from hermes_doctor.system.files import Snapshot, snapshot
 
 
@@ -21,7 +22,7 @@ def set_mode_and_owner(
 
     The owner is changed only if the file is still the expected one.
     """
-    user = privileges.works_for(path)
+    user = works_for(path)
     away = user is not None and owner is not None and owner[0] != user
     if mode is not None and away:
         disk.set_mode(path, mode)
@@ -45,3 +46,11 @@ def restore_mode_and_owner(path: Path, entry: BackupEntry) -> bool:
         disk.set_mode(path, entry.mode)
         return False
     return True
+
+
+def works_for(path: Path) -> int | None:
+    """The user with whose rights root's command works on a path; None for our own."""
+    if root_parent.is_separate():
+        return os.geteuid()
+    user = privileges.of(path)
+    return user.uid if user else None

@@ -204,9 +204,8 @@ class Vault:
     ) -> Backup:
         """Make a backup: copy, verify by digest, seal; until the last rename it is a .partial.
 
-        Files that have not changed since the last backup of the home are shared with it, unless
-        `full` is set. `missing` are files that could not be listed or opened; files that cannot be
-        read while they are saved are added. A backup that lacks any file is not `whole`.
+        Unchanged files are shared with the last backup of the home, unless `full` is set. `missing`
+        are files that could not be opened. A backup that lacks any file is not `whole`.
         """
         id = id or self.next_id()
         self.prepare()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hermes_doctor.backup import entry_content
+from hermes_doctor.backup import entry_content, ownership
 from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.manifest import Backup
 from hermes_doctor.backup.selection import is_process_file
@@ -186,7 +186,7 @@ def _owner_stays(path: Path, entry: BackupEntry) -> str | None:
         groups = {os.getegid(), *os.getgroups()}
         mine = entry.uid == os.geteuid() and entry.gid in groups
         return None if mine else f"only root can restore its owner, uid {entry.uid}"
-    user = privileges.works_for(path)
+    user = ownership.works_for(path)
     if user is None or entry.uid == user:
         return None
     if entry.kind == "mode" and privileges.had_owner(path, entry.uid, entry.gid):

@@ -287,14 +287,6 @@ def _not_permitted(name: str) -> PermissionError:
     return PermissionError(errno.EPERM, os.strerror(errno.EPERM), name)
 
 
-def works_for(path: Path) -> int | None:
-    """The user with whose rights root's command works on a path; None for our own."""
-    if root_parent.is_separate():
-        return os.geteuid()
-    user = of(path)
-    return user.uid if user else None
-
-
 _NO_READ = getattr(os, "O_PATH", os.O_RDONLY)
 _as_we_are = contextlib.nullcontext
 
