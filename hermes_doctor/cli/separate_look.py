@@ -83,7 +83,6 @@ def look(
     from hermes_doctor.probes import root_actions
     from hermes_doctor.secret_forms import Secret
     from hermes_doctor.system import separate_process
-    from hermes_doctor.system.own_view import NoView
 
     _prepare(user, modules, plugins, repairs=repairs)
     # The other process reads the home's secrets, too: only it opens files there.
@@ -99,13 +98,10 @@ def look(
         from hermes_doctor.gateway import root_actions as repairing
 
         actions |= {**repairing.actions(home, user.uid), **more}
-    try:
-        with places.remembered():
-            result, secrets = separate_process.run_as(
-                user, work_and_tell_secrets, actions, modules, limit, writes=repairs, keep=keep
-            )
-    except NoView:
-        return otherwise()
+    with places.remembered():
+        result, secrets = separate_process.run_as(
+            user, work_and_tell_secrets, actions, modules, limit, writes=repairs, keep=keep
+        )
     outgoing.known.add(Secret(*one) for one in secrets)
     return result
 
@@ -117,9 +113,10 @@ def owner_of(home: Path) -> Privileges | None:
     from hermes_doctor.system import privileges
 
     try:
-        return privileges.owner_of_home(home)
+        user = privileges.owner_of_home(home)
     except OSError:  # a root that may not become others
         return None
+    return user if user is not None and user.can_reach else None
 
 
 _prepared: set[tuple[int, tuple[str, ...], bool, bool]] = set()

@@ -32,9 +32,9 @@ from typing import Any, NoReturn, TypeVar
 
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-from hermes_doctor.system import files, message_line, own_view, root_parent, time_limits, transfer
+from hermes_doctor.system import files, message_line, root_parent, time_limits, transfer
 from hermes_doctor.system.passed_signals import PassedSignals
-from hermes_doctor.system.privileges import Privileges, may_enter
+from hermes_doctor.system.privileges import Privileges
 from hermes_doctor.system.signals import delay_signals
 
 T = TypeVar("T")
@@ -47,8 +47,7 @@ UNKILLABLE = 5.0
 _hanging: list[int] = []
 """Children that were killed and have not ended."""
 _EXPECTED: dict[str, type[BaseException]] = {
-    kind.__name__: kind
-    for kind in (CannotFix, CouldNotLook, Trouble, root_parent.NeedsRoot, own_view.NoView)
+    kind.__name__: kind for kind in (CannotFix, CouldNotLook, Trouble, root_parent.NeedsRoot)
 }
 _NO_NEW_PRIVS, _SET_DUMPABLE, _DEATH_SIGNAL = 38, 4, 1
 
@@ -265,8 +264,6 @@ def _live(
     try:
         signal.set_wakeup_fd(-1)  # a watch has one
         _close_others(line.fileno(), *keep)
-        if not user.can_reach:
-            own_view.open_way(user.folder, user.uid, lambda place: may_enter(user, place))
         become_permanently(user, parent)
         root_parent.use(_Root(line).ask)
         result = transfer.dump(work(), modules)
