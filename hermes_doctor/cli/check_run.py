@@ -41,7 +41,7 @@ def run(
 ) -> int:
     """Examine each requested home, print the reports, and return the exit code."""
     from hermes_doctor.cli import homes_to_check, separate_look, shared_options, time_guard
-    from hermes_doctor.model import Trouble
+    from hermes_doctor.model import CouldNotLook, Trouble
     from hermes_doctor.probes.probes import Probes
 
     chosen = parse_format(format, json=json)
@@ -52,7 +52,6 @@ def run(
     found = shared_options.load_plugins(plugins)
     checks, codes = shared_options.select(found, only or [], skip or [])
     reports: list[Report] = []
-    refused: list[Home] = []
     for one in homes:
         from hermes_doctor.examination import runner
 
@@ -86,12 +85,11 @@ def run(
 
         try:
             report = separate_look.look_at(one.path, examine, found)
-        except Trouble as trouble:
+        except (CouldNotLook, Trouble) as why:
             if not all_homes:
                 raise
-            print(f"hermes-doctor: {trouble}", file=sys.stderr)  # noqa: T201
-            refused.append(one)
-            continue
+            print(f"hermes-doctor: {why}", file=sys.stderr)  # noqa: T201
+            report = runner.unseen(one, checks, why)
         if len(homes) > 1:
             gc.collect()  # the next home needs the memory, which is limited
         shown = shared_options.filter_report(shared_options.mark_muted(report), codes)
@@ -109,13 +107,13 @@ def run(
     if chosen == TEXT:
         say_blind(reports)
     if record:
-        _record([one for one in homes if one not in refused], reports, codes)
+        _record(homes, reports, codes)
     if chosen == "nagios":
         from hermes_doctor.cli.exits import keep_nagios_state
         from hermes_doctor.render import nagios
 
         return keep_nagios_state(nagios.state(reports))
-    return 2 if refused else exit_code(reports, thresholds)
+    return exit_code(reports, thresholds)
 
 
 def threshold_for(given: str | None, home: Path) -> frozenset[str]:

@@ -79,8 +79,10 @@ def look(
         return otherwise()
     from hermes_doctor import outgoing
     from hermes_doctor.known_secrets import watch_home
+    from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
     from hermes_doctor.preferences import places
     from hermes_doctor.probes import root_actions
+    from hermes_doctor.redaction import clean
     from hermes_doctor.secret_forms import Secret
     from hermes_doctor.system import separate_process
 
@@ -90,7 +92,10 @@ def look(
 
     def work_and_tell_secrets() -> tuple[T, list[tuple[str, str]]]:
         watch_home(home)
-        result = work()
+        try:
+            result = work()
+        except (CannotFix, CouldNotLook, Trouble) as why:  # root does not know what to hide
+            raise type(why)(clean(str(why))) from None
         return result, [(one.value, one.name) for one in outgoing.known.all()]
 
     actions = dict(root_actions.actions(home, user.uid))
@@ -110,12 +115,15 @@ def owner_of(home: Path) -> Privileges | None:
     """Return the user as whom root works in a home; None if this process works in it itself."""
     if os.geteuid() != 0 or sys.platform != "linux":
         return None
-    from hermes_doctor.system import privileges
+    from hermes_doctor.model import CouldNotLook
+    from hermes_doctor.system import files, privileges
 
     try:
         user = privileges.owner_of_home(home)
-    except OSError:  # a root that may not become others
+    except PermissionError:  # a root that may not become others
         return None
+    except OSError as error:
+        raise CouldNotLook(files.reason(error, home)) from error
     return user if user is not None and user.can_reach else None
 
 

@@ -63,6 +63,7 @@ def do(
     `actions` and `keep` are those of `separate_look.look`.
     """
     from hermes_doctor.cli import separate_look
+    from hermes_doctor.known_secrets import watch_home
     from hermes_doctor.system.root_parent import NeedsRoot
 
     owner = separate_look.owner_of(home.path)
@@ -81,6 +82,7 @@ def do(
         named = Path(str(needed))
         if not _has_backups(named, home):  # a forged receipt can name any folder
             raise _no_backup(named) from None
+        watch_home(home.path)
         return otherwise()
     return pass_on(done)
 

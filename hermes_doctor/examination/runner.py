@@ -12,6 +12,7 @@ from hermes_doctor.examination import asked, offers, states
 from hermes_doctor.examination.liveness import ladder
 from hermes_doctor.examination.running_checks import Run
 from hermes_doctor.examination.verdict import judge
+from hermes_doctor.home import Home
 from hermes_doctor.lazy import EMPTY
 from hermes_doctor.model import (
     CheckResult,
@@ -28,6 +29,7 @@ from hermes_doctor.plugins.declare import Check
 from hermes_doctor.plugins.load import Plugins
 from hermes_doctor.plugins.mount import Broken
 from hermes_doctor.probes.probes import Probes
+from hermes_doctor.redaction import clean
 from hermes_doctor.supervisors.unit import DOCKER
 from hermes_doctor.system import memory_limit
 from hermes_doctor.system.time_limits import SLICE
@@ -176,6 +178,15 @@ def _report(
         refusals=offers.refusals(probes, offered, findings) if fixable else EMPTY,
     )
     made = made._replace(**masked({name: getattr(made, name) for name in _FROM_THE_HOME}))
+    return made._replace(verdict=judge(made))
+
+
+def unseen(home: Home, checks: Sequence[Check], why: Exception) -> Report:
+    """Report on a home that could not be looked at: each check is an open question."""
+    checked = tuple(
+        CheckResult(one.id, one.group, Status.UNKNOWN, reason=clean(str(why))) for one in checks
+    )
+    made = Report(home.path, None, datetime.now(UTC), 0.0, checked, ())
     return made._replace(verdict=judge(made))
 
 

@@ -245,8 +245,8 @@ def _newest_backup(probes: Probes) -> str:
     vault, home = _vault(probes), json.dumps(str(probes.home.path)).encode()
     try:
         names = sorted(filter(_BACKUP.fullmatch, list_folder(vault)), reverse=True)
-    except CouldNotLook:
-        return "no full backup"
+    except CouldNotLook as why:
+        return text("the backups could not be checked ({reason})", reason=why)
     for name in names[:20]:
         try:
             head, _ = read_head(vault / name / "manifest.json", _HEAD)

@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any
 from hermes_doctor.gateway import planned_stop
 from hermes_doctor.gateway.base import LOOK_EVERY, GatewayControl
 from hermes_doctor.gateway.hermes_command import entry_command, profile_arguments
-from hermes_doctor.gateway.manager_commands import StartedByRoot, login_environment, owner_of
+from hermes_doctor.gateway.manager_commands import (
+    StartedByRoot,
+    login_environment,
+    not_started,
+    owner_of,
+)
 from hermes_doctor.gateway.process_handle import Origin, ProcessHandle, read_origin
 from hermes_doctor.gateway.start_lock import StartLock
 from hermes_doctor.home import BACKGROUND_LOG, Home
@@ -172,14 +177,7 @@ class Detached(GatewayControl):
                     **options,  # type: ignore[call-overload]
                 )
         except OSError as error:
-            why = os.strerror(error.errno or 0).lower()
-            raise CannotFix(
-                text(
-                    "Hermes did not start: {command}: {reason}. Check its installation.",
-                    command=command[0],
-                    reason=why,
-                )
-            ) from None
+            raise not_started(command[0], error) from None
         finally:
             for fd in (folder, output):
                 if fd is not None:

@@ -177,6 +177,17 @@ class StartedByRoot:
         return self.returncode
 
 
+def not_started(program: str, error: OSError) -> CannotFix:
+    """Say that the system cannot run the Hermes that was found."""
+    return CannotFix(
+        text(
+            "Hermes did not start: {command}: {reason}. Check its installation.",
+            command=program,
+            reason=os.strerror(error.errno or 0).lower(),
+        )
+    )
+
+
 def start_command(command: Sequence[str]) -> subprocess.Popen[bytes] | StartedByRoot:
     """Start a command without waiting for its end."""
     import subprocess

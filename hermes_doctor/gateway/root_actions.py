@@ -21,8 +21,8 @@ from hermes_doctor.gateway import manager_commands
 from hermes_doctor.gateway.process_handle import open_process
 from hermes_doctor.home import Home
 from hermes_doctor.message import text
-from hermes_doctor.model import CannotFix
-from hermes_doctor.probes.root_actions import Containers
+from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.probes.root_actions import Containers, folder_of
 from hermes_doctor.processes import gateway_processes, lineage
 from hermes_doctor.records import last_ask
 from hermes_doctor.supervisors import s6, systemd
@@ -80,8 +80,10 @@ class _Root:
 
     def __init__(self, home: Path, owner: int) -> None:
         self.home = home
-        st = os.stat(home)
-        self._identity = (st.st_dev, st.st_ino)
+        folder = folder_of(home, owner)
+        if folder is None:
+            raise CouldNotLook("another program replaced the folder of the home")
+        self._identity = folder.identity
         self._owner = account(owner)
         self._containers = Containers(home, owner)
         self._units: set[str] = set()
@@ -116,20 +118,23 @@ class _Root:
     ) -> int:
         """Start a command as the home's owner; the open files are its folder and its output."""
         folder, output = descriptors
-        with memory_limit.lifted():
-            process = subprocess.Popen(
-                [*map(str, command)],
-                env={str(name): str(value) for name, value in env.items()},
-                cwd=f"/proc/self/fd/{folder}",
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                umask=int(umask) & 0o777,
-                user=self._owner.uid,
-                group=self._owner.gid,
-                extra_groups=self._owner.groups,
-            )
+        try:
+            with memory_limit.lifted():
+                process = subprocess.Popen(
+                    [*map(str, command)],
+                    env={str(name): str(value) for name, value in env.items()},
+                    cwd=f"/proc/self/fd/{folder}",
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    umask=int(umask) & 0o777,
+                    user=self._owner.uid,
+                    group=self._owner.gid,
+                    extra_groups=self._owner.groups,
+                )
+        except OSError as error:
+            raise manager_commands.not_started(str(command[0]), error) from None
         return self._note(process)
 
     def exit_code(self, pid: int, limit: float = 0.0) -> int | None:

@@ -73,4 +73,4 @@ def _writers(home: Home) -> tuple[int, ...]:
     from hermes_doctor.processes import gateway_processes
 
     path = home / LOG
-    return tuple(gateway_processes.processes_with_open([path], mark=".log").get(path, ()))
+    return tuple(gateway_processes.processes_with_open([path], ".log", writing=True).get(path, ()))

@@ -21,6 +21,7 @@ from hermes_doctor.sqlite import saved_rows
 from hermes_doctor.sqlite.saved_rows import SavedMessage
 from hermes_doctor.sqlite.wal import HEAD as LOG_HEAD
 from hermes_doctor.system.files import MEGABYTE, size, snapshot
+from hermes_doctor.system.root_parent import NeedsRoot
 
 if TYPE_CHECKING:
     from hermes_doctor.probes.database_files import DatabaseProbes
@@ -70,7 +71,10 @@ def find(
 def _loaded(probes: DatabaseProbes, log: SavedLog) -> Backup:
     if snapshot(log.root).kind == "absent":
         raise CouldNotLook(text("the vault {root} is missing", root=log.root))
-    return Vault(probes.home, log.root).load(log.id)
+    try:
+        return Vault(probes.home, log.root).load(log.id)
+    except NeedsRoot:
+        raise CouldNotLook("only root may read the vault") from None
 
 
 def _databases(backup: Backup, log: SavedLog) -> Iterator[BackupEntry]:

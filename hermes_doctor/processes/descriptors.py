@@ -53,6 +53,16 @@ def _shown_by_root(pid: int) -> list[Descriptor] | None:
     return None if seen is None else [Descriptor(*one[:2]) for one in seen["files"]]
 
 
+def only_reads(pid: int, number: str) -> bool:
+    """Whether a descriptor was opened for reading only; False if that is not known."""
+    try:
+        with open(f"/proc/{pid}/fdinfo/{number}") as file:
+            flags = next(line.split()[1] for line in file if line.startswith("flags:"))
+    except (OSError, StopIteration, IndexError):
+        return False
+    return int(flags, 8) & os.O_ACCMODE == os.O_RDONLY
+
+
 def identity(pid: int, number: str) -> tuple[int, int]:
     """Return device and inode of what a descriptor of a process leads to; OSError if it cannot."""
     try:

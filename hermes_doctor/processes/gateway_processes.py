@@ -309,8 +309,10 @@ def is_our_reader(pid: int) -> bool:
         return False
 
 
-def processes_with_open(paths: Iterable[Path], mark: str = ".db") -> dict[Path, list[int]]:
-    """Return the other processes that have each file open, as far as we may see.
+def processes_with_open(
+    paths: Iterable[Path], mark: str = ".db", *, writing: bool = False
+) -> dict[Path, list[int]]:
+    """Return the other processes that have each file open, or open for writing, as far as we see.
 
     It does not read the kernel's table of locks, which is slow. `mark` is a part of all names.
     """
@@ -324,7 +326,7 @@ def processes_with_open(paths: Iterable[Path], mark: str = ".db") -> dict[Path, 
     for pid in all_pids() if wanted else ():
         if pid == own:
             continue
-        for identity in _open_inodes(pid, mark):
+        for identity in _open_inodes(pid, mark, writing=writing):
             if identity in wanted:
                 pids = found.setdefault(wanted[identity], [])
                 if pid not in pids:
@@ -332,11 +334,13 @@ def processes_with_open(paths: Iterable[Path], mark: str = ".db") -> dict[Path, 
     return found
 
 
-def _open_inodes(pid: int, mark: str) -> Iterator[tuple[int, int]]:
+def _open_inodes(pid: int, mark: str, *, writing: bool) -> Iterator[tuple[int, int]]:
     """Yield device and inode of such files that a process has open, also deleted ones."""
     for one in descriptors.of(pid) or ():
         if one.path.startswith("/") and mark in one.path:
             with contextlib.suppress(OSError):
+                if writing and descriptors.only_reads(pid, one.number):
+                    continue
                 if one.number:
                     yield descriptors.identity(pid, one.number)
                 else:
