@@ -122,7 +122,7 @@ def _has_word(text: str, word: str) -> bool:
 def _used_words(words: Iterable[str]) -> set[str]:
     """Those that Hermes or this tool uses: names of providers and models, words of a page.
 
-    This reads about 2 MB, so it is asked only for a value that looks like a word.
+    This reads about 3 MB, so it is asked only for a value that looks like a word.
     """
     left, used = set(words), set()
     for text in _own_texts or _read_own_texts():

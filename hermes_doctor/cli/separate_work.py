@@ -1,4 +1,4 @@
-"""Repair a home with the rights of its owner: as root, the whole command runs in his process.
+"""Repair a home with the rights of its owner: as root, the command runs in a process of that user.
 
 This is the one place that decides it. The work starts here after the command has found the home
 and loaded root's own files, and before it opens the first file of the home. Its questions and its

@@ -13,7 +13,7 @@ MOST_BYTES = 64 * 1024 * 1024
 """The largest message."""
 MOST_DESCRIPTORS = 2
 """How many open files may come with a message."""
-CUT_OFF = "the process that looked at the home was cut off"
+CUT_OFF = "the process that worked in the home was cut off"
 
 
 class CutOff(CouldNotLook):
@@ -41,7 +41,7 @@ def receive(
             descriptors += passed
         (length,) = struct.unpack("=I", head)
         if length > MOST_BYTES:
-            raise CouldNotLook("the process that looked at the home sent too much")
+            raise CouldNotLook("the process that worked in the home sent too much")
         return _exactly(line, length, when_still), descriptors
     except BaseException:
         for fd in descriptors:

@@ -13,7 +13,7 @@ from typing import Any
 class NeedsRoot(BaseException):
     """Ends the work of a separate process: it needs a vault that only root may read.
 
-    Nothing may catch it on the way, so it is no `Exception`.
+    Nothing may catch it on the way, so it is not an `Exception`.
     """
 
 

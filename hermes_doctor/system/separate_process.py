@@ -162,7 +162,7 @@ def _refuse_stopped(pid: int) -> None:
     if _is_stopped(pid):
         time.sleep(0.5)  # after Ctrl-Z, both processes go on together
         if _is_stopped(pid):
-            raise CouldNotLook("the process that looked at the home was stopped")
+            raise CouldNotLook("the process that worked in the home was stopped")
 
 
 def _is_stopped(pid: int) -> bool:
