@@ -100,7 +100,7 @@ class Containers:
 
     def find(self, limit: float | None = None) -> list[str] | None:
         """Return those that have the home as a volume; None if that is not known."""
-        folder, engine = folder_of(self._home, self._owner), docker.engine()
+        folder, engine = _folder(self._home, self._owner), docker.engine()
         listed = docker.all_of_folder(engine, folder, limit) if engine and folder else None
         self._known = {*(listed or ()), *(_of_gateways(folder) if folder else ())}
         return listed
@@ -113,7 +113,7 @@ class Containers:
             raise CouldNotLook("root asks only about containers of this home")
 
 
-def folder_of(home: Path, owner: int) -> docker.Folder | None:
+def _folder(home: Path, owner: int) -> docker.Folder | None:
     """The folder of the home, opened once: its owner may swap it for a link to another one."""
     try:
         fd = os.open(home, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -181,7 +181,7 @@ def _process(home: Path, owner: int, pid: int) -> dict[str, Any] | None:
         return None
     argv = _argv(pid)
     gateway = is_gateway(argv) or (len(argv) <= 1 and seen.name == "hermes")
-    real = _real_path(home, owner)
+    real = real_path(home, owner)
     own = gateway and real is not None and may_belong(pid, home, owner)
     base = f"{real}/" if real else "\0"  # which no path has
     shown = [
@@ -202,7 +202,7 @@ def _process(home: Path, owner: int, pid: int) -> dict[str, Any] | None:
     }
 
 
-def _real_path(home: Path, owner: int) -> str | None:
+def real_path(home: Path, owner: int) -> str | None:
     """The path of the home without links; None if it leads out of what belongs to its owner.
 
     Its owner may swap it for a link at any moment. Nothing is opened.

@@ -49,12 +49,14 @@ def found(home: Path) -> list[Finding]:
 
 
 @contextmanager
-def updater(path: Path) -> Iterator[int]:
+def updater(path: Path, mode: str = "a") -> Iterator[int]:
     """A process that has the log open, as `hermes update` has; its id."""
-    program = "import sys; file = open(sys.argv[1], 'a'); print(1, flush=True); sys.stdin.read()"
+    program = (
+        "import sys; file = open(sys.argv[1], sys.argv[2]); print(1, flush=True); sys.stdin.read()"
+    )
     pipe = subprocess.PIPE
     with subprocess.Popen(
-        [sys.executable, "-c", program, path], stdin=pipe, stdout=pipe
+        [sys.executable, "-c", program, path, mode], stdin=pipe, stdout=pipe
     ) as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -123,6 +125,14 @@ def test_no_end(home: Path, tail: str, title: str, severity: Severity) -> None:
     assert one.since == datetime.fromtimestamp(path.stat().st_mtime, UTC)
     assert one.evidence[0].what == "update started 2026-11-13T22:25:06"
     assert one.evidence[1].what.endswith(tail.strip().splitlines()[-1])
+
+
+def test_somebody_reads_the_log(home: Path) -> None:
+    """Such as `tail -f`: that is not the updater."""
+    path = log(home, HEADER, STASH, ASKS)
+    with updater(path, "r"):
+        [one] = found(home)
+    assert one.title == "an update of Hermes stopped at a question"
 
 
 def test_waiting(home: Path) -> None:
