@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -46,10 +47,13 @@ def run(
     from hermes_doctor.cli import separate_look, shared_options, watch_options
     from hermes_doctor.cli.check_run import exit_code, say_blind, threshold_for
     from hermes_doctor.cli.stderr import tell
+    from hermes_doctor.model import CouldNotLook
     from hermes_doctor.terminal.lines import tilde
     from hermes_doctor.watch import assembly
 
     where, gone = _where(home)
+    with contextlib.suppress(CouldNotLook):  # that is the first round's to say
+        separate_look.owner_of(where.path)
     values = watch_options.complete(where.path, typed)
     threshold = threshold_for(fail_on, where.path)
     chosen, metrics = watch_options.assemble(values, vault), values["metrics"]
