@@ -12,7 +12,7 @@ from hermes_doctor.message import sentences, text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.records.journal import PARTLY, Journal
 from hermes_doctor.repair import paths
-from hermes_doctor.repair.gateway import ASKED, pending_stop_message
+from hermes_doctor.repair.gateway import ASKED, STOPPED, pending_stop_message
 from hermes_doctor.repair.targets import Refused
 from hermes_doctor.system import memory_limit
 
@@ -111,6 +111,11 @@ def as_trouble(error: BaseException, log: Journal) -> BaseException:
     changed: str = "Nothing was changed."
     if PARTLY in (log.state, log.end):
         changed = text("The run could not be rolled back completely: {note}.", note=log.note)
+    elif log.gateway == STOPPED:
+        changed = text(
+            "No file was changed, but the gateway was stopped and could not be started again. "
+            "Start it."
+        )
     if isinstance(error, OSError):
         why = os.strerror(error.errno or 0)
         if isinstance(error.filename, str):

@@ -720,6 +720,27 @@ def test_restart_after_a_commit_that_fails(home: Path, service: Child) -> None:
     assert service.running() is not None
 
 
+def test_neither_changed_nor_started_again(home: Path, service: Child) -> None:
+    """A run that fails and leaves the gateway stopped does not say that nothing was changed."""
+    path = home / ".env"
+    stop = service.stop
+
+    def stopping(limit: float) -> None:
+        stop(limit)
+        service.broken = True
+        raise CannotFix("The disk is away.")
+
+    service.stop = stopping  # type: ignore[method-assign]
+    step = GatewayStep(service, restart=True, why="a test")
+    with pytest.raises(Trouble) as raised:
+        apply(home, item(replaced(path, b"NEW=1\n"), step))
+    assert path.read_text() == "OLD=1\n"
+    assert str(raised.value) == (
+        "The disk is away. No file was changed, but the gateway was stopped and could not be "
+        "started again. Start it."
+    )
+
+
 def test_restart_that_does_not_come_up(home: Path, service: Child) -> None:
     """A gateway that does not stay up on the new files: they are taken back, and it is told."""
     service.broken = True
