@@ -21,7 +21,7 @@ from hermes_doctor.backup.entry import BackupEntry
 from hermes_doctor.backup.manifest import BASE, CHANGED
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook
-from hermes_doctor.system import digests, disk, sparse_files
+from hermes_doctor.system import digests, disk, memory_limit, sparse_files
 from hermes_doctor.system.files import MEGABYTE, open_regular
 from hermes_doctor.system.privileges import as_owner_of
 
@@ -139,6 +139,7 @@ def _map(fd: int) -> Map:
     import mmap
 
     # A private map that is never written to: ctypes gives the address only of a writable one.
+    memory_limit.allow_map(os.fstat(fd).st_size)
     return Map(mmap.mmap(fd, 0, access=mmap.ACCESS_COPY))
 
 

@@ -35,6 +35,8 @@ _before: tuple[int, int] | None = None
 _kept = 0
 """The bytes that this process had before, beside the program itself: in tests, or in a program of
 others that calls this one."""
+_mapped = 0
+"""The bytes of files that are mapped so that they count as data, although they need no memory."""
 
 
 @contextlib.contextmanager
@@ -51,6 +53,15 @@ def limited(most: int = COMMAND) -> Iterator[None]:
     finally:
         with _guard:
             _limits.remove(most)
+            _apply()
+
+
+def allow_map(count: int) -> None:
+    """Allow a private map of a file of that many bytes, which is only read and stays mapped."""
+    global _mapped
+    with _guard:
+        if _limits:  # what is mapped before counts as what the process had
+            _mapped += count
             _apply()
 
 
@@ -87,7 +98,7 @@ def cause(error: BaseException) -> str:
 
 def _apply() -> None:
     """Set the soft limits; one that the operator has set is never raised."""
-    global _before, _kept
+    global _before, _kept, _mapped
     if not _limits and _before is None:
         return
     import resource
@@ -102,7 +113,7 @@ def _apply() -> None:
         _before, _kept = (data, stack), max(0, _data() - _PROGRAM)
     infinite = resource.RLIM_INFINITY
     limits = [] if _lifted else _limits
-    ours = [limit + _kept for limit in limits]
+    ours = [limit + _kept + _mapped for limit in limits]
     known = [one for one in (_before[0], *ours) if one != infinite]
     capped = _before[1] != infinite and _before[1] > STACK  # without a limit, threads get 2 MB
     with contextlib.suppress(OSError, ValueError):
@@ -112,7 +123,7 @@ def _apply() -> None:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_STACK, (STACK if limits else _before[1], most_stack))
     if not _limits:
-        _before = None
+        _before, _mapped = None, 0
 
 
 def start_thread(work: Callable[..., object], name: str, *given: object) -> None:

@@ -49,6 +49,25 @@ def test_the_lowest_limit_counts() -> None:
     assert resource.getrlimit(resource.RLIMIT_DATA) == before
 
 
+def test_a_map_of_a_large_file(tmp_path: Path) -> None:
+    """A private map counts for the kernel, but it is no memory: only the rest is limited."""
+    program = (
+        "import mmap, sys; from hermes_doctor.backup import blocks\n"
+        "from hermes_doctor.system import memory_limit\n"
+        "with memory_limit.limited(), open(sys.argv[1], 'rb') as file:\n"
+        "    made = blocks._map(file.fileno())\n"
+        "    try:\n"
+        "        bytearray(memory_limit.COMMAND)\n"
+        "    except MemoryError:\n"
+        "        print(len(made) > 2 * memory_limit.COMMAND)\n"
+    )
+    large = tmp_path / "large"
+    with open(large, "wb") as file:
+        file.truncate(2 * memory_limit.COMMAND + 1)
+    done = subprocess.run([sys.executable, "-c", program, large], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("True\n", "")
+
+
 def test_a_lower_limit_of_the_operator() -> None:
     """It is kept."""
     _, hard = before = resource.getrlimit(resource.RLIMIT_DATA)
