@@ -110,6 +110,8 @@ def _separate(home: Home, plugins: Plugins) -> Separate:
 
 def _repair_as_owner(watch: Watch, home: Home, plugins: Plugins) -> None:
     """Let the watch repair as the home's owner if that is another user than root."""
+    if watch.healer is None:
+        return
     from functools import partial
 
     from hermes_doctor.cli import separate_work
