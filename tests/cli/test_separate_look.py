@@ -213,7 +213,7 @@ def test_a_home_of_root_that_others_may_write(place: Path) -> None:
     assert "checks passed" in both.out
     assert f"No check could look at {home}/profiles/coder" in both.err
     nagios = support.doctor("check", "--all-homes", "--home", home, "--format", "nagios")
-    assert nagios.code in (2, 3) and "1 unknown" in nagios.out, nagios.out
+    assert nagios.code != 0 and re.search(r"\d unknown", nagios.out), nagios.out
 
     place.chmod(0o700)  # nobody else gets there any more
     assert support.doctor("check", "--home", home / "profiles" / "coder").code == 0
