@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -236,7 +237,8 @@ def test_a_watch_keeps_its_lease(place: Path) -> None:
         finally:
             watch.terminate()
     assert f"another watch (process {watch.pid}) repairs this home" in other.out, other.out
-    assert watch.returncode == 0
+    # If a process of a round runs at this moment, the signal ends both.
+    assert watch.returncode in (0, -signal.SIGTERM)
     [run] = crash_server.journals(home)
     assert run["state"] == "done"
 
