@@ -236,6 +236,7 @@ def test_a_watch_keeps_its_lease(place: Path) -> None:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         finally:
             watch.terminate()
+            watch.communicate(timeout=120)  # it still has something to say
     assert f"another watch (process {watch.pid}) repairs this home" in other.out, other.out
     # If a process of a round runs at this moment, the signal ends both.
     assert watch.returncode in (0, -signal.SIGTERM)
