@@ -20,10 +20,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.knowledge.logging_calls import module_of, places
+from hermes_doctor.knowledge.logging_calls import LoggingCall, module_of, places
 from hermes_doctor.knowledge.releases import parse_release
 from tools import logging_source, releases
-from tools.logging_source import Call
 
 STORED = Path(__file__).parents[1] / "hermes_doctor" / "knowledge" / "logging_calls.json"
 Key = tuple[str, ...]
@@ -71,9 +70,9 @@ def checkout_version(folder: Path) -> str:
     return str(tomllib.loads((folder / "pyproject.toml").read_text())["project"]["version"])
 
 
-def extract(folder: Path) -> list[Call]:
+def extract(folder: Path) -> list[LoggingCall]:
     """Return the logging calls of a release, by file."""
-    found: list[Call] = []
+    found: list[LoggingCall] = []
     for path in source_files(folder):
         file = path.relative_to(folder).as_posix()
         found += logging_source.calls_in(path.read_text(encoding="utf-8"), file)
@@ -104,7 +103,7 @@ def plugin_names(folder: Path) -> dict[str, str]:
 
 
 def add(
-    document: dict[str, Any], version: str, calls: Iterable[Call], plugins: dict[str, str]
+    document: dict[str, Any], version: str, calls: Iterable[LoggingCall], plugins: dict[str, str]
 ) -> dict[str, Any]:
     """Return the content of the file with the calls of one more release, or with its new ones."""
     by_call: dict[tuple[str, Key], set[str]] = {}

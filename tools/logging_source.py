@@ -13,14 +13,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import product
-from pathlib import PurePosixPath
+
+from hermes_doctor.knowledge.logging_calls import ANY, LoggingCall, module_of
 
 LEVELS = {
     "debug": "DEBUG", "info": "INFO", "warning": "WARNING", "warn": "WARNING", "error": "ERROR",
     "exception": "ERROR", "critical": "CRITICAL", "fatal": "CRITICAL",
 }  # fmt: skip
-ANY = ""
-"""The level or the logger of a call that the source does not name."""
 ALTERNATIVES = 4
 """More texts than this for one expression become a slot."""
 SLOT_LENGTH = 48
@@ -31,34 +30,8 @@ _SLOTS = re.compile(r"(?<!\{)(?:\{\{)*\{[^{}]+\}")
 _FIELD = re.compile(r"\{\{|\}\}|\{([^{}:!]*)(?:![rsa])?(?::[^{}]*)?\}")
 
 
-@dataclass(frozen=True)
-class Call:
-    """A logging call, or one of several if its message has alternatives."""
-
-    file: str
-    function: str
-    """The qualified name of the function; empty at the top of the module."""
-    logger: str
-    """Empty if the source does not say which."""
-    level: str
-    """Empty if the source does not say which."""
-    template: str
-    error: str = ""
-    """The expression of the error that fills a slot or is logged with its traceback."""
-    caught: str = ""
-    """The exception types that the surrounding handler catches; empty if all or unknown."""
-    traceback: bool = False
-
-
-def module_of(file: str) -> str:
-    """Return the name of a file's module."""
-    path = PurePosixPath(file)
-    parts = path.parent.parts if path.name == "__init__.py" else path.with_suffix("").parts
-    return ".".join(parts)
-
-
 @cache
-def calls_in(source: str, file: str) -> list[Call]:
+def calls_in(source: str, file: str) -> list[LoggingCall]:
     """Return the logging calls of a file in their order, each once.
 
     It is remembered, because most files are the same in two releases.
@@ -108,7 +81,7 @@ class _File:
         self.wrappers: dict[str, _Wrapper] = {}
         self._bind()
 
-    def calls(self) -> Iterator[Call]:
+    def calls(self) -> Iterator[LoggingCall]:
         found = list(self._walk(self.tree, _Scope("", self.tree), "", ""))
         if self.wrappers:  # now that they are known, calls of them are found, too
             found = list(self._walk(self.tree, _Scope("", self.tree), "", ""))
@@ -159,7 +132,7 @@ class _File:
         owner = text.partition(".")[0]
         return self.accessors.get(owner.removesuffix("()"), ANY)
 
-    def _walk(self, node: ast.AST, scope: _Scope, error: str, caught: str) -> Iterator[Call]:
+    def _walk(self, node: ast.AST, scope: _Scope, error: str, caught: str) -> Iterator[LoggingCall]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             scope = self._inner(node, scope)
             error = caught = ""
@@ -179,7 +152,9 @@ class _File:
         scope.parameters = [one.arg for one in (*node.args.posonlyargs, *node.args.args)]
         return scope
 
-    def _call(self, node: ast.Call, scope: _Scope, error: str, caught: str) -> Iterator[Call]:
+    def _call(
+        self, node: ast.Call, scope: _Scope, error: str, caught: str
+    ) -> Iterator[LoggingCall]:
         found = self._message(node)
         if found is None:
             return
@@ -196,7 +171,9 @@ class _File:
             used = error or _error_in(values, text)
             named = used if traceback or _names(used, template) else ""
             where = caught if named == error or (traceback and not named) else ""
-            yield Call(self.file, scope.name, logger, level, template, named, where, traceback)
+            yield LoggingCall(
+                self.file, scope.name, logger, level, template, named, where, traceback
+            )
 
     def _templates(
         self, message: ast.expr, values: list[ast.expr], scope: _Scope

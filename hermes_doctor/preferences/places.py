@@ -60,7 +60,7 @@ def existing(name: str) -> list[Path]:
 
 @contextlib.contextmanager
 def remembered() -> Iterator[None]:
-    """Read all files now: a process that becomes another user meanwhile may not do it then."""
+    """Read all files now, because a process that has become another user may not read them."""
     global _remembered
     found: dict[Path, tuple[bytes | Trouble | None, float]] = {}
     for path in (*existing(CONFIG), *existing(MUTES)):

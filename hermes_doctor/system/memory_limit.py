@@ -43,7 +43,7 @@ _mapped = 0
 def limited(most: int = COMMAND) -> Iterator[None]:
     """Limit the memory of the process to `most` bytes.
 
-    Programs that are started meanwhile inherit the limit, unless it is `lifted`.
+    A program that is started before the end inherits the limit, unless it is `lifted`.
     """
     with _guard:
         _limits.append(most)

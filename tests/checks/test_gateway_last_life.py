@@ -94,7 +94,7 @@ def test_the_life_before(home: Path, low: bool, code: str) -> None:
 
 
 def test_the_life_before_in_log_and_ledger(home: Path) -> None:
-    """One problem, whoever tells of it."""
+    """The same problem from two sources is one finding."""
     with fake_gateway.gateway(home) as running:
         now = datetime.now(UTC)
         fake_gateway.note(home, running.pid, now, "gateway.previous_unclean_exit", prior_pid=GONE)

@@ -22,7 +22,6 @@ from hermes_doctor.plugins.load import builtin
 from hermes_doctor.plugins.log_rules import source
 from tests.helpers.rule_lines import entry
 from tools import logging_calls as tool
-from tools.logging_source import Call
 
 NAMES = {"telegram_platform": "plugins.platforms.telegram"}
 OWN = (
@@ -191,8 +190,8 @@ def test_a_release_is_extracted_again() -> None:
 
 def test_one_more_release() -> None:
     """A release adds its calls and takes its old ones away; the others keep theirs."""
-    first = Call("gateway/run.py", "start", "gateway.run", "INFO", "up")
-    other = Call("gateway/run.py", "stop", "root", "INFO", "down {n}", "e", "OSError", True)
+    first = LoggingCall("gateway/run.py", "start", "gateway.run", "INFO", "up")
+    other = LoggingCall("gateway/run.py", "stop", "root", "INFO", "down {n}", "e", "OSError", True)
     empty: dict[str, Any] = {"releases": [], "plugins": {}, "calls": {}}
     both = tool.add(empty, "0.2.0", [first, other], {"plugins/a": "a"})
     more = tool.add(both, "0.10.0", [first], {})

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from tools.logging_source import Call, calls_in
+from hermes_doctor.knowledge.logging_calls import LoggingCall
+from tools.logging_source import calls_in
 
 FILE = "gateway/platforms/x.py"
 HEAD = "import logging\nlogger = logging.getLogger(__name__)\n"
 
 
-def found(source: str, file: str = FILE) -> list[Call]:
+def found(source: str, file: str = FILE) -> list[LoggingCall]:
     """The calls in a file that has a logger."""
     return calls_in(HEAD + dedent(source), file)
 

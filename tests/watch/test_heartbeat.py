@@ -113,7 +113,7 @@ def random_answer(dice: random.Random) -> bytes:
 
 
 def test_random_answers() -> None:
-    """The watch is told in one line, without the address, and never waits."""
+    """One line says what failed, without the address, and the watch does not wait."""
     dice = budget.chance(37)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
