@@ -7,6 +7,7 @@ import functools
 import gc
 import os
 import shutil
+import signal
 import tempfile
 import time
 import zlib
@@ -118,6 +119,10 @@ def pytest_configure(config: pytest.Config) -> None:
     goes into waiting for a disk at each commit of each database.
     """
     budget.everything = bool(config.getoption("--all"))
+    for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGINT):
+        if signal.getsignal(number) is signal.SIG_IGN:  # as after `nohup`; the tests send them
+            ends = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+            signal.signal(number, ends)
     if "TMPDIR" in os.environ or not os.access(MEMORY, os.W_OK | os.X_OK):
         return
     free = os.statvfs(MEMORY)
