@@ -57,14 +57,26 @@ def rollback(
 ) -> int:
     """Return to the Hermes and the data before an update."""
     from hermes_doctor import home as homes
+    from hermes_doctor.cli import separate_work
+    from hermes_doctor.cli.shared_options import named_home, repeat_options
+    from hermes_doctor.plugins import load
+
+    where = homes.find(home) if home else home_with_records(homes.find(None))
+    repeat = repeat_options(named_home(home))
+    work = lambda: _rollback(where, update, repeat, keep_data=keep_data, yes=yes, json=json)  # noqa: E731
+    as_root = separate_work.is_in_container(where)
+    return separate_work.run(where, work, load.load(), as_root=as_root)
+
+
+def _rollback(
+    where: Home, update: str | None, repeat: str, *, keep_data: bool, yes: bool, json: bool
+) -> int:
     from hermes_doctor.cli import exits
     from hermes_doctor.cli.options import confirm
-    from hermes_doctor.cli.shared_options import named_home, repeat_options
     from hermes_doctor.message import ago, sentences, text
     from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
     from hermes_doctor.records.updates import BACK, UpdateRecords
 
-    where = homes.find(home) if home else home_with_records(homes.find(None))
     records = UpdateRecords(where)
     which = records.load(update) if update else records.newest()
     if which is None:
@@ -100,9 +112,7 @@ def rollback(
         if not yes and not confirm(_question(which, backup)):
             say("  ", "faint", "Nothing was changed.")
             return 1
-        return _go_back(
-            where, which, plan, backup, hold, repeat_options(named_home(home)), json=json
-        )
+        return _go_back(where, which, plan, backup, hold, repeat, json=json)
 
 
 def _question(update: Update, backup: Backup | None) -> str:

@@ -150,6 +150,16 @@ def _prepare(
     _prepared.add(wanted)
 
 
+def know_secrets(home: Path) -> None:
+    """Let the owner's process read what to hide, for a command that opens nothing else there."""
+    import contextlib
+
+    from hermes_doctor.model import CouldNotLook
+
+    with contextlib.suppress(CouldNotLook):  # the owner cannot prevent the command by that
+        look(home, lambda: None)
+
+
 def look_at(home: Path, examine: Callable[[], Report], plugins: Plugins) -> Report:
     """Return the report of an examination of a home; see `look`."""
     return look(home, examine, plugins=plugins)

@@ -46,7 +46,12 @@ def named_home(option: Path | None) -> Path | None:
     """
     named = os.environ.get("HERMES_HOME")
     found = option or (Path(named) if named else None)
-    return found.expanduser().absolute() if found else None
+    return absolute(found)
+
+
+def absolute(path: Path | None) -> Path | None:
+    """The place that a path means here; as root, a command may go on in another user's folder."""
+    return path.expanduser().absolute() if path else None
 
 
 def load_plugins(plugins: Sequence[Path] | None) -> Plugins:
