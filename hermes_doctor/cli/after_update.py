@@ -58,10 +58,10 @@ def examine_last(home: Home, *, json: bool, from_chat: bool) -> int:
 def _settle_data(home: Home, *, json: bool) -> None:
     """Finish a rollback that was cut off while restoring files, before any gateway starts."""
     from hermes_doctor.cli.restore_common import recover_first
-    from hermes_doctor.plugins import load
+    from hermes_doctor.cli.shared_options import load_plugins
     from hermes_doctor.records.home_lock import lock_home
 
-    with lock_home(home), recover_first(home, load.load(), json=json):
+    with lock_home(home), recover_first(home, load_plugins(None), json=json):
         pass
 
 

@@ -16,6 +16,7 @@ from hermes_doctor.cli.vault_option import place_of_copy
 if TYPE_CHECKING:
     from hermes_doctor.backup.archive import ArchiveKeys
     from hermes_doctor.home import Home
+    from hermes_doctor.plugins.load import Plugins
 
 EPILOG = """\b
 Examples:
@@ -63,23 +64,34 @@ def restore(
     """
     from hermes_doctor.backup.archive import ArchiveKeys
     from hermes_doctor.cli import lost_home, separate_work
-    from hermes_doctor.cli.shared_options import absolute, named_home, repeat_options
+    from hermes_doctor.cli.shared_options import absolute, load_plugins, named_home, repeat_options
 
     where = lost_home.find_home(home, elsewhere=vault is not None or Path(id).is_file())
     place, repeat = absolute(vault), repeat_options(named_home(home))
     lock = ArchiveKeys(passphrase_file=passphrase_file, identity=identity)
     copy, as_root = place_of_copy(id, where, lock)
+    plugins = load_plugins(None)
 
     def work() -> int:
         return _restore(
-            where, place, copy, paths or (), lock, repeat, other_home=other_home, yes=yes, json=json
+            where,
+            plugins,
+            place,
+            copy,
+            paths or (),
+            lock,
+            repeat,
+            other_home=other_home,
+            yes=yes,
+            json=json,
         )
 
-    return separate_work.run(where, work, vault=place, as_root=as_root)
+    return separate_work.run(where, work, plugins, vault=place, as_root=as_root)
 
 
 def _restore(
     where: Home,
+    plugins: Plugins,
     vault: Path | None,
     id: str,
     paths: Sequence[str],
@@ -105,7 +117,6 @@ def _restore(
     from hermes_doctor.cli.restore_common import exit_code, recover_first, restore_items
     from hermes_doctor.message import text
     from hermes_doctor.model import Trouble
-    from hermes_doctor.plugins import load
     from hermes_doctor.records.home_lock import lock_home
     from hermes_doctor.repair import undo
     from hermes_doctor.terminal.lines import row
@@ -114,7 +125,7 @@ def _restore(
     with (
         lost_home.recreated_folder(where),
         lock_home(where),
-        recover_first(where, load.load(), json=json) as ended,
+        recover_first(where, plugins, json=json) as ended,
     ):
         store = Vault(where, vault)
         id = other_backups.import_copy(store, id, lock, confirmed=yes, quiet=json)

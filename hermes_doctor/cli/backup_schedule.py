@@ -147,6 +147,7 @@ def status(
     from hermes_doctor.schedule import daily_backup
 
     where = homes.find(home)
+    separate_look.know_secrets(where.path)
     try:
         manager, job = daily_backup.find_job(where, system=system, cron=cron)
         told = manager.status(job)
@@ -154,7 +155,6 @@ def status(
     except CannotFix as why:
         raise Trouble(str(why)) from None
     word = "installed" if told.installed else "not installed"
-    separate_look.know_secrets(where.path)
     typer.echo(f"{manager.describe().capitalize()}: {word}; {told.what}.")
 
     def work() -> int:

@@ -37,16 +37,7 @@ STANDARD = (
     *("dotenv.variables", "_strptime", "calendar", "locale", "importlib.resources"),
 )
 """What functions of this tool import when they are called."""
-REPAIRING = (
-    *(
-        "asking",
-        "cli.progress_bars",
-        "cli.restore_common",
-        "cli.shared_options",
-        "history.receipts",
-    ),
-    *("render.ask", "render.document", "render.repair", "render.report", "watch.repair_run"),
-)
+REPAIRING = ("asking", "cli", "history.receipts", "render", "watch.repair_run")
 """What commands that repair import themselves; a package is loaded with all its modules."""
 _NOT_LOADED = tuple(
     f"hermes_doctor.{name}"
