@@ -33,7 +33,7 @@ from typing import Any, NoReturn, TypeVar
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.system import files, message_line, root_parent, time_limits, transfer
-from hermes_doctor.system.passed_signals import PassedSignals
+from hermes_doctor.system.passed_signals import PassedSignals, held_back
 from hermes_doctor.system.privileges import Privileges
 from hermes_doctor.system.signals import delay_signals
 
@@ -101,24 +101,17 @@ def run_as(
     except OSError as error:
         raise _not_started(error) from None
     signals = PassedSignals() if writes else None
+    pid = 0
     try:
-        parent, pid = os.getpid(), os.fork()
-    except OSError as error:
-        ours.close()
-        theirs.close()
-        if signals:
-            signals.restore()
-        raise _not_started(error) from None
-    if pid == 0:
-        if signals:
-            signals.restore()
-        ours.close()
-        _live(theirs, user, work, parent, modules, keep)
-    theirs.close()
-    if signals:
-        signals.send_to(pid)
-    try:
-        with ours:
+        with ours, held_back() as let_in:
+            parent, pid = os.getpid(), _fork(theirs)
+            if pid == 0:
+                ours.close()
+                _live(theirs, user, work, parent, modules, keep, lambda: _begin(signals, let_in))
+            theirs.close()
+            if signals:
+                signals.send_to(pid)
+            let_in()
             ours.settimeout(STILL)
             result = _serve(
                 ours,
@@ -131,7 +124,10 @@ def run_as(
             signals.end_too()
         raise CouldNotLook(message_line.CUT_OFF) from error
     finally:
-        _end(pid)
+        if pid:
+            if signals:
+                signals.stop_sending()
+            _end(pid)
         if signals:
             signals.restore()
     try:
@@ -139,6 +135,21 @@ def run_as(
     except ValueError:
         raise CouldNotLook("the result of the separate process is not valid") from None
     return made
+
+
+def _fork(line: socket.socket) -> int:
+    try:
+        return os.fork()
+    except OSError as error:
+        line.close()
+        raise _not_started(error) from None
+
+
+def _begin(signals: PassedSignals | None, let_in: Callable[[], object]) -> None:
+    """Let the child handle signals as the work does."""
+    if signals:
+        signals.forget()
+    let_in()
 
 
 def _not_started(error: OSError) -> CouldNotLook:
@@ -259,9 +270,11 @@ def _live(
     parent: int,
     modules: tuple[str, ...],
     keep: Sequence[int],
+    begin: Callable[[], None],
 ) -> NoReturn:
     """Do the work in the child; never returns."""
     try:
+        begin()
         signal.set_wakeup_fd(-1)  # a watch has one
         _close_others(line.fileno(), *keep)
         become_permanently(user, parent)
