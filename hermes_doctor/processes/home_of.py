@@ -139,18 +139,23 @@ def is_reachable(home: Path) -> bool:
     return _PROC not in home.parents
 
 
-def may_belong(pid: int, home: Path, owner: int | None = None) -> bool:
-    """Whether a process runs as the owner of a home or as root, as every gateway of it does.
-
-    Root names the owner, who may swap the home for a link at any moment.
-    """
+def may_belong(pid: int, home: Path) -> bool:
+    """Whether a process runs as the owner of a home or as root, as every gateway of it does."""
     try:
-        owner = os.stat(home).st_uid if owner is None else owner
+        users = user_ids(pid)
+        return users is None or users <= {0, os.stat(home).st_uid}
+    except OSError:
+        return True
+
+
+def user_ids(pid: int) -> set[int] | None:
+    """The users that a process runs as: real, effective, saved; None if that cannot be seen."""
+    try:
         with open(f"/proc/{pid}/status", errors="replace") as file:
             said = next(line for line in file if line.startswith("Uid:"))
-        return {int(word) for word in said.split()[1:]} <= {0, owner}  # real and saved uid too
+        return {int(word) for word in said.split()[1:]}
     except (OSError, ValueError, StopIteration):
-        return True
+        return None
 
 
 def _from_here(pid: int, path: Path) -> Path:

@@ -13,13 +13,16 @@ _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextlib.contextmanager
-def held_back() -> Iterator[Callable[[], None]]:
+def held_back() -> Iterator[Callable[[], object]]:
     """Hold these signals back around a fork, in both processes, until what is yielded is called.
 
     Otherwise one that comes at that moment finds the handlers of the other process.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _NUMBERS)
-    let_in = lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before)  # noqa: E731
+
+    def let_in() -> object:
+        return signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
     try:
         yield let_in
     finally:
@@ -67,9 +70,9 @@ class PassedSignals:
         for number, old in self._before.items():
             signal.signal(number, old)
         came, self._came = self._came, []
-        for number in came:
-            if self._has_handler(number):
-                self._before[signal.Signals(number)](number, None)
+        for one in came:
+            if self._has_handler(one):
+                self._before[signal.Signals(one)](one, None)
 
     def _has_handler(self, number: int) -> bool:
         """Whether a signal does not just end this process; a watch finishes its round."""
