@@ -105,7 +105,7 @@ class Containers:
 
     def find(self, limit: float | None = None) -> list[str] | None:
         """Return those that have the home as a volume; None if that is not known."""
-        folder, engine = _folder(self._home, self._owner), docker.engine()
+        folder, engine = folder_of(self._home, self._owner), docker.engine()
         listed = docker.all_of_folder(engine, folder, limit) if engine and folder else None
         self._known = {*(listed or ()), *(_of_gateways(folder) if folder else ())}
         return listed
@@ -118,7 +118,7 @@ class Containers:
             raise CouldNotLook("root asks only about containers of this home")
 
 
-def _folder(home: Path, owner: int) -> docker.Folder | None:
+def folder_of(home: Path, owner: int) -> docker.Folder | None:
     """The folder of the home, opened once: its owner may swap it for a link to another one."""
     try:
         fd = os.open(home, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
