@@ -233,9 +233,9 @@ def real_path(home: Path, owner: int) -> str | None:
 
     Its owner may swap it for a link at any moment. Nothing is opened.
     """
-    real = os.path.realpath(home)
-    places = (real, *map(str, Path(real).parents))
     with contextlib.suppress(OSError):
+        real = os.path.realpath(home)
+        places = (real, *map(str, Path(real).parents))
         return real if any(os.lstat(place).st_uid == owner for place in places) else None
     return None
 
