@@ -96,7 +96,14 @@ def look(
         actions |= {**repairing.actions(home, user.uid), **more}
     with places.remembered():
         result, secrets = separate_process.run_as(
-            user, work_and_tell_secrets, actions, modules, limit, writes=repairs, keep=keep
+            user,
+            work_and_tell_secrets,
+            actions,
+            modules,
+            limit,
+            writes=repairs,
+            keep=keep,
+            closed=None if user.can_reach else home,
         )
     outgoing.known.add(Secret(*one) for one in secrets)
     return result
@@ -115,7 +122,7 @@ def owner_of(home: Path) -> Privileges | None:
         return None
     except OSError as error:
         raise CouldNotLook(files.reason(error, home)) from error
-    return user if user is not None and user.can_reach else None
+    return user
 
 
 _prepared: set[tuple[int, tuple[str, ...], bool, bool]] = set()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.processes import descriptors, process_stat, seen_by_root
+from hermes_doctor.system import root_parent
 
 _PROC = Path("/proc")
 LOCK = "gateway.lock"
@@ -167,7 +168,7 @@ def _shares(pid: int, kind: str) -> bool:
     """Whether a process is in our namespace of this kind; True if that cannot be seen."""
     own = ""
     try:
-        own = os.readlink(f"/proc/self/ns/{kind}")
+        own = root_parent.own_namespace(kind)
         return os.readlink(f"/proc/{pid}/ns/{kind}") == own
     except PermissionError:
         seen = (seen_by_root.process(pid) or {}).get("namespaces", {}).get(kind)

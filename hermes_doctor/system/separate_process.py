@@ -28,11 +28,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-from hermes_doctor.system import files, message_line, root_parent, time_limits, transfer
+from hermes_doctor.system import (
+    closed_folders,
+    files,
+    message_line,
+    root_parent,
+    time_limits,
+    transfer,
+)
 from hermes_doctor.system.passed_signals import PassedSignals, held_back
 from hermes_doctor.system.privileges import Privileges
 from hermes_doctor.system.signals import delay_signals
@@ -84,6 +92,7 @@ def run_as(
     *,
     writes: bool = False,
     keep: Sequence[int] = (),
+    closed: Path | None = None,
 ) -> T:
     """Return what `work` returns in a child that has become the user; serve its actions meanwhile.
 
@@ -91,7 +100,7 @@ def run_as(
     values. Everything that the work imports must be loaded already, unless the user may read it.
     Raise CouldNotLook if it takes longer than `limit` seconds. If the work `writes`, the signals
     that ask this process to end are passed on, and the child ends by itself. It keeps the open
-    files in `keep`.
+    files in `keep`. A home that is `closed` to the user is shown to the child.
     """
     _refuse_another()
     _flush()
@@ -107,7 +116,8 @@ def run_as(
             parent, pid = os.getpid(), _fork(theirs)
             if pid == 0:
                 ours.close()
-                _live(theirs, user, work, parent, modules, keep, lambda: _begin(signals, let_in))
+                begin = lambda: _begin(signals, let_in)  # noqa: E731
+                _live(theirs, user, work, parent, modules, keep, closed, begin)
             theirs.close()
             if signals:
                 signals.send_to(pid)
@@ -270,6 +280,7 @@ def _live(
     parent: int,
     modules: tuple[str, ...],
     keep: Sequence[int],
+    closed: Path | None,
     begin: Callable[[], None],
 ) -> NoReturn:
     """Do the work in the child; never returns."""
@@ -277,6 +288,8 @@ def _live(
         begin()
         signal.set_wakeup_fd(-1)  # a watch has one
         _close_others(line.fileno(), *keep)
+        if closed:
+            closed_folders.show(closed, user)
         become_permanently(user, parent)
         root_parent.use(_Root(line).ask)
         result = transfer.dump(work(), modules)
