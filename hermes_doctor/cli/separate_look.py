@@ -114,8 +114,9 @@ def owner_of(home: Path) -> Privileges | None:
     if os.geteuid() != 0 or sys.platform != "linux":
         return None
     from hermes_doctor.model import CouldNotLook
-    from hermes_doctor.system import files, privileges
+    from hermes_doctor.system import files, links_of_others, privileges
 
+    files.judge = links_of_others.refuse_led_out
     try:
         user = privileges.owner_of_home(home)
     except PermissionError:  # a root that may not become others

@@ -130,9 +130,13 @@ def _no_backup(vault: Path) -> Trouble:
 
 
 def _is_of_root(vault: Path | None, home: Home) -> bool:
-    """Whether the backups go into a folder that only root may change."""
+    """Whether the backups go into a folder that only root may change or get to."""
     from hermes_doctor.preferences import effective
     from hermes_doctor.system import privileges
 
     chosen = vault or effective.load().vault(home.path)
-    return chosen is not None and privileges.of(chosen.expanduser().absolute() / "_") is None
+    if chosen is None:
+        return False
+    place = chosen.expanduser().absolute()
+    user = privileges.of(place / "_")
+    return user is None or not (user.can_reach or place.is_relative_to(home.path))

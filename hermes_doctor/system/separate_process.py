@@ -34,8 +34,8 @@ from typing import Any, NoReturn, TypeVar
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.system import (
+    becoming,
     closed_folders,
-    files,
     message_line,
     root_parent,
     time_limits,
@@ -57,7 +57,6 @@ _hanging: list[int] = []
 _EXPECTED: dict[str, type[BaseException]] = {
     kind.__name__: kind for kind in (CannotFix, CouldNotLook, Trouble, root_parent.NeedsRoot)
 }
-_NO_NEW_PRIVS, _SET_DUMPABLE, _DEATH_SIGNAL = 38, 4, 1
 
 
 class _Root:
@@ -287,10 +286,10 @@ def _live(
     try:
         begin()
         signal.set_wakeup_fd(-1)  # a watch has one
-        _close_others(line.fileno(), *keep)
+        becoming.close_others(line.fileno(), *keep)
         if closed:
             closed_folders.show(closed, user)
-        become_permanently(user, parent)
+        becoming.become_permanently(user, parent)
         root_parent.use(_Root(line).ask)
         result = transfer.dump(work(), modules)
         _flush()
@@ -310,46 +309,6 @@ def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()
-
-
-def become_permanently(user: Privileges, parent: int) -> None:
-    """Become the user with no way back, and end with the parent.
-
-    The user may neither trace this process nor read its memory, which has what root has loaded.
-    """
-    import ctypes
-
-    library = ctypes.CDLL(None, use_errno=True)
-    user.become()  # the kernel takes all capabilities away
-    library.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0)
-    library.prctl(_SET_DUMPABLE, 0, 0, 0, 0)
-    library.prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(1)
-    if 0 in os.getresuid():
-        raise CouldNotLook("could not give up root's rights")
-    for name in ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"):  # root's, not this user's
-        os.environ.pop(name, None)
-    files.keep_user_home()
-    os.environ["HOME"] = _folder_of(user.uid)
-    os.chdir("/")
-
-
-def _folder_of(uid: int) -> str:
-    import pwd
-
-    try:
-        return pwd.getpwuid(uid).pw_dir
-    except KeyError:
-        return "/"
-
-
-def _close_others(*kept: int) -> None:
-    """Close all descriptors but the standard ones and these."""
-    first = 3
-    for fd in (*sorted(kept), 65536):
-        os.closerange(first, fd)
-        first = fd + 1
 
 
 def _describe(error: BaseException) -> str:
