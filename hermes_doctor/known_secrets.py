@@ -122,15 +122,32 @@ def _has_word(text: str, word: str) -> bool:
 def _used_words(words: Iterable[str]) -> set[str]:
     """Those that Hermes or this tool uses: names of providers and models, words of a page.
 
-    This reads about 3 MB, so it is asked only for a value that looks like a word.
+    This reads about 3 MB, so it is asked only for a value that looks like a word, and once.
     """
-    left, used = set(words), set()
-    for text in _own_texts or _read_own_texts():
-        used |= {word for word in left if word in text and _has_word(text, word)}
-        left -= used
-        if not left:
-            break
-    return used
+    wanted = set(words)
+    left = {word for word in wanted if word not in judged}
+    if left:
+        if len(judged) > _MOST_JUDGED:
+            judged.clear()
+        judged.update(dict.fromkeys(left, False))
+        for text in _own_texts or _read_own_texts():
+            found = {word for word in left if word in text and _has_word(text, word)}
+            judged.update(dict.fromkeys(found, True))
+            left -= found
+            if not left:
+                break
+    return {word for word in wanted if judged.get(word)}
+
+
+judged: dict[str, bool] = {}
+"""By word: whether Hermes or this tool uses it. What we say does not change while we run."""
+_MOST_JUDGED = 1000
+
+
+def adopt_judged(words: Mapping[str, bool]) -> None:
+    """Know what another process of this tool has found out about words."""
+    if len(judged) + len(words) <= 2 * _MOST_JUDGED:
+        judged.update({str(word): bool(used) for word, used in words.items()})
 
 
 _own_texts: list[str] = []

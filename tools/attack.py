@@ -35,6 +35,8 @@ CLASSES = {
         "tests/scenarios/test_random_moments.py::test_swapped_after_random_pauses",
         "tests/scenarios/test_root_races.py",
         "tests/probes/test_root_actions.py::test_a_home_that_is_swapped_at_any_moment",
+        "tests/gateway/test_root_actions.py::test_a_home_that_is_swapped_at_any_moment",
+        "tests/system/test_passed_signals.py::test_a_process_with_handlers_hears_each_signal",
     ),
     "hostile homes": (
         "tests/scenarios/test_hostile_home.py",

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 def home_with_records(home: Home) -> Home:
     """The home with the update records: for a profile it may be the home that contains it."""
     from hermes_doctor import home as homes
+    from hermes_doctor.cli import separate_look
     from hermes_doctor.records.updates import UpdateRecords
 
-    return home if UpdateRecords(home).ids() else homes.root_home(home)
+    known = separate_look.look(home.path, lambda: UpdateRecords(home).ids())
+    return home if known else homes.root_home(home)
 
 
 def examine_last(home: Home, *, json: bool, from_chat: bool) -> int:
@@ -56,10 +58,10 @@ def examine_last(home: Home, *, json: bool, from_chat: bool) -> int:
 def _settle_data(home: Home, *, json: bool) -> None:
     """Finish a rollback that was cut off while restoring files, before any gateway starts."""
     from hermes_doctor.cli.restore_common import recover_first
-    from hermes_doctor.plugins import load
+    from hermes_doctor.cli.shared_options import load_plugins
     from hermes_doctor.records.home_lock import lock_home
 
-    with lock_home(home), recover_first(home, load.load(), json=json):
+    with lock_home(home), recover_first(home, load_plugins(None), json=json):
         pass
 
 

@@ -65,17 +65,21 @@ def ask(
 ) -> int:
     """Ask the bot one question; it may cost a little."""
     from hermes_doctor import home as homes
-    from hermes_doctor.cli import exits
+    from hermes_doctor.cli import exits, separate_work, shared_options
     from hermes_doctor.render import document
 
-    where = homes.find(home)
+    where, named = homes.find(home), shared_options.named_home(home)
     exits.set_interrupt_text(
         "The question may have been sent, but hermes-doctor did not wait for the answer."
     )
-    done = ask_once(where, home, question, timeout=timeout, json=json)
-    if json:
-        typer.echo(document.dump(done))
-    return int(not done["ok"])
+
+    def work() -> int:
+        done = ask_once(where, named, question, timeout=timeout, json=json)
+        if json:
+            typer.echo(document.dump(done))
+        return int(not done["ok"])
+
+    return separate_work.run(where, work, shared_options.load_plugins(None), writes=False)
 
 
 def ask_once(

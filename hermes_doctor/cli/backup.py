@@ -16,11 +16,12 @@ from hermes_doctor.cli import (
     other_backups,
 )
 from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption
-from hermes_doctor.cli.vault_option import print_schema_document, vault_of
+from hermes_doctor.cli.vault_option import print_schema_document, run_on_vault
 from hermes_doctor.cli.whole_summaries import WholeSummaries
 
 if TYPE_CHECKING:
     from hermes_doctor.backup.manifest import Backup
+    from hermes_doctor.backup.vault import Vault
 
 app = typer.Typer(
     cls=WholeSummaries,
@@ -135,18 +136,26 @@ def list_(
     """List the backups, oldest first."""
     if hermes or restic:
         from hermes_doctor import home as homes
+        from hermes_doctor.cli import separate_work
 
-        return other_backups.list_others(homes.find(home), restic, json=json)
+        where = homes.find(home)
+        others = lambda: other_backups.list_others(where, restic, json=json)  # noqa: E731
+        return separate_work.run(where, others, writes=False, as_root=restic is not None)
+    from hermes_doctor.cli.shared_options import named_home, repeat_options
+
+    options = repeat_options(named_home(home), vault=vault)
+    return run_on_vault(home, vault, lambda store: _list(store, options, json=json))
+
+
+def _list(store: Vault, options: str, *, json: bool) -> int:
     from hermes_doctor.backup.unreadable_files import list_missing
     from hermes_doctor.cli.backup_create import backup_document
-    from hermes_doctor.cli.shared_options import named_home, repeat_options
     from hermes_doctor.message import ago, count
     from hermes_doctor.model import Trouble
     from hermes_doctor.system.files import size
     from hermes_doctor.terminal.lines import BLANK, row, tilde
     from hermes_doctor.terminal.show import show
 
-    store = vault_of(home, vault)
     known: list[tuple[str, Backup | None]] = []
     for id in store.ids():
         try:
@@ -165,7 +174,7 @@ def list_(
         )
         return 0
     if not known:
-        make = f"hermes-doctor backup create{repeat_options(named_home(home), vault=vault)}"
+        make = f"hermes-doctor backup create{options}"
         show([row("No backup exists yet. Create one: ", (make, "command"))])
     for id, one in known:
         if one is None:
@@ -182,8 +191,7 @@ def list_(
                 text = f"incomplete, these could not be read: {list_missing(one.missing)}"
                 show([row(("! ", "warning"), text, indent=2, hang=2)])
     if known and sys.stdout is not None and sys.stdout.isatty():  # a pipe gets one line per backup
-        command = f"hermes-doctor backup restore {known[-1][0]}"
-        command += repeat_options(named_home(home), vault=vault)
+        command = f"hermes-doctor backup restore {known[-1][0]}{options}"
         show([BLANK, row("Next: ", (command, "command"), "  restore the newest", hang=6)])
     return 0
 

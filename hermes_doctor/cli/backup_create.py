@@ -18,6 +18,7 @@ from hermes_doctor.backup.vault import Vault
 from hermes_doctor.cli import exits
 from hermes_doctor.cli.progress_bars import bar, transfer_progress, waiting
 from hermes_doctor.records.home_lock import lock_home
+from hermes_doctor.system import root_parent
 from hermes_doctor.system.signals import interruptible
 
 if TYPE_CHECKING:
@@ -40,8 +41,14 @@ def run(
     rule: Retention | None = None,
     json: bool = False,
 ) -> int:
-    """Make a backup, export and prune as asked, and print the result."""
-    where = homes.find(home)
+    """Make a backup, export and prune as asked, and print the result.
+
+    Only root may write where an archive goes, and read what it is encrypted with.
+    """
+    from hermes_doctor.cli import separate_work
+    from hermes_doctor.cli.shared_options import absolute, named_home
+
+    where, named, vault = homes.find(home), named_home(home), absolute(vault)
     if to or encrypt_to or passphrase_file:
         from hermes_doctor.cli import backup_transfer
 
@@ -50,6 +57,29 @@ def run(
             backup_transfer.refuse_place(to, where)
     exits.set_interrupt_text("No backup was created, and the home is unchanged.")
     choice = Choice(tuple(include or ()), tuple(exclude or ()))
+
+    def work() -> int:
+        return _create(
+            where, named, vault, reason, full, choice, to, encrypt_to, passphrase_file, rule, json
+        )
+
+    exported = bool(to or encrypt_to or passphrase_file)
+    return separate_work.run(where, work, vault=vault, as_root=exported)
+
+
+def _create(
+    where: homes.Home,
+    named: Path | None,
+    vault: Path | None,
+    reason: str,
+    full: bool,
+    choice: Choice,
+    to: Path | None,
+    encrypt_to: list[str] | None,
+    passphrase_file: Path | None,
+    rule: Retention | None,
+    json: bool,
+) -> int:
     omitted = whole_backup.OmittedPaths()
     sent: Path | None = None
     pruned: PruneSelection | None = None
@@ -72,6 +102,8 @@ def run(
         exits.note_change()
         exits.set_interrupt_text(f"Backup {made.id} is complete; the rest was not done.")
         if encrypt_to:
+            from hermes_doctor.cli import backup_transfer
+
             with transfer_progress(made.size, quiet=json):
                 sent = backup_transfer.export_to(made, to, encrypt_to, passphrase_file)
         if rule:
@@ -83,7 +115,7 @@ def run(
                     store.discard(one)
     (_print if json else _show)(made, omitted, sent, pruned)
     if not json:
-        _show_next(made, home, vault)
+        _show_next(made, named, vault)
     return int(not made.sound or bool(made.missing))
 
 
@@ -153,7 +185,7 @@ def _advice(made: Backup) -> str:
     denied = next((one for one in made.missing if one.reason == DENIED), None)
     if denied is None:
         return ""
-    if os.geteuid() != 0:
+    if root_parent.operator() != 0:
         return "Run this command as the owner of the home, or with sudo."
     place = shlex.quote(os.path.join(made.home, denied.path))
     return f"Make the owner of the home its owner: chown {os.stat(made.home).st_uid} {place}"

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hermes_doctor.cli import backup_schedule as schedule
 from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption, YesOption
-from hermes_doctor.cli.vault_option import print_schema_document, vault_of
+from hermes_doctor.cli.vault_option import print_schema_document, run_on_vault
+
+if TYPE_CHECKING:
+    from hermes_doctor.backup.prune_rules import PruneSelection
+    from hermes_doctor.backup.vault import Vault
 
 EPILOG = """\b
 Examples:
@@ -57,9 +61,38 @@ def prune(
     Always kept: the newest intact backup, the newest of the whole home, what `undo` or `rollback`
     needs for 30 days, and the last backup that has rows which the database lacks.
     """
-    from hermes_doctor import home as homes
-    from hermes_doctor.backup import leftovers, prune_rules
     from hermes_doctor.backup.retention import Retention
+    from hermes_doctor.model import Trouble
+
+    age = _age("0d" if older_than is None else older_than)
+    rule = Retention(daily, weekly, monthly)
+    if ids and (rule or keep is not None or older_than is not None):
+        raise Trouble(
+            "Give backup ids or a rule (--keep, --daily, …), not both. Nothing was removed."
+        )
+
+    def select(store: Vault) -> tuple[PruneSelection, list[str]]:
+        from hermes_doctor.backup import prune_rules
+
+        if ids:
+            doomed, lost = prune_rules.check_named(store, ids)
+            return prune_rules.PruneSelection(doomed, {}), lost
+        if rule:
+            return prune_rules.select_by_retention(store, rule), []
+        number = 10 if keep is None else keep
+        return prune_rules.select_by_count_and_age(store, number, age), []
+
+    return run_on_vault(home, vault, lambda store: _prune(store, select, yes=yes, json=json))
+
+
+def _prune(
+    store: Vault,
+    select: Callable[[Vault], tuple[PruneSelection, list[str]]],
+    *,
+    yes: bool,
+    json: bool,
+) -> int:
+    from hermes_doctor.backup import leftovers
     from hermes_doctor.cli import exits
     from hermes_doctor.cli.options import confirm
     from hermes_doctor.cli.progress_bars import waiting
@@ -72,28 +105,11 @@ def prune(
     from hermes_doctor.terminal.lines import row
     from hermes_doctor.terminal.show import show
 
-    age = _age("0d" if older_than is None else older_than)
-    rule = Retention(daily, weekly, monthly)
-    if ids and (rule or keep is not None or older_than is not None):
-        raise Trouble(
-            "Give backup ids or a rule (--keep, --daily, …), not both. Nothing was removed."
-        )
-    where = homes.find(home)
-    lost: list[str] = []
     exits.set_interrupt_text("No backup was removed.")
-    with lock_home(where), interruptible():
-        store = vault_of(home, vault)
+    with lock_home(store.home), interruptible():
         with waiting("looking for backups that are still needed", quiet=json):
             leftovers.remove_leftovers(store)
-            if ids:
-                doomed, lost = prune_rules.check_named(store, ids)
-                found = prune_rules.PruneSelection(doomed, {})
-            elif rule:
-                found = prune_rules.select_by_retention(store, rule)
-            else:
-                found = prune_rules.select_by_count_and_age(
-                    store, 10 if keep is None else keep, age
-                )
+            found, lost = select(store)
         doomed = found.to_remove
         if not json:
             show([row(("→ ", "faint"), f"remove backup {one}") for one in doomed])

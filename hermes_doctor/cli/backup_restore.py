@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hermes_doctor.cli import backup_transfer, other_backups
 from hermes_doctor.cli.completions import complete_store
 from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption, YesOption
+from hermes_doctor.cli.vault_option import place_of_copy
+
+if TYPE_CHECKING:
+    from hermes_doctor.backup.archive import ArchiveKeys
+    from hermes_doctor.home import Home
+    from hermes_doctor.plugins.load import Plugins
 
 EPILOG = """\b
 Examples:
@@ -55,7 +62,46 @@ def restore(
     The current files are backed up first. A missing home is created again if the backup is outside
     of it.
     """
+    from hermes_doctor.backup.archive import ArchiveKeys
+    from hermes_doctor.cli import lost_home, separate_work
+    from hermes_doctor.cli.shared_options import absolute, load_plugins, named_home, repeat_options
 
+    where = lost_home.find_home(home, elsewhere=vault is not None or Path(id).is_file())
+    place, repeat = absolute(vault), repeat_options(named_home(home))
+    lock = ArchiveKeys(passphrase_file=passphrase_file, identity=identity)
+    copy, as_root = place_of_copy(id, where, lock)
+    plugins = load_plugins(None)
+
+    def work() -> int:
+        return _restore(
+            where,
+            plugins,
+            place,
+            copy,
+            paths or (),
+            lock,
+            repeat,
+            other_home=other_home,
+            yes=yes,
+            json=json,
+        )
+
+    return separate_work.run(where, work, plugins, vault=place, as_root=as_root)
+
+
+def _restore(
+    where: Home,
+    plugins: Plugins,
+    vault: Path | None,
+    id: str,
+    paths: Sequence[str],
+    lock: ArchiveKeys,
+    repeat: str,
+    *,
+    other_home: bool,
+    yes: bool,
+    json: bool,
+) -> int:
     from hermes_doctor.backup import (
         intake,
         needed_backups,
@@ -63,30 +109,25 @@ def restore(
         restored_rows,
         selection,
     )
-    from hermes_doctor.backup.archive import ArchiveKeys
     from hermes_doctor.backup.unique_rows import LastRows
     from hermes_doctor.backup.unreadable_files import list_missing
     from hermes_doctor.backup.vault import Vault
     from hermes_doctor.cli import lost_home
     from hermes_doctor.cli.progress_bars import bar, waiting
     from hermes_doctor.cli.restore_common import exit_code, recover_first, restore_items
-    from hermes_doctor.cli.shared_options import named_home, repeat_options
     from hermes_doctor.message import text
     from hermes_doctor.model import Trouble
-    from hermes_doctor.plugins import load
     from hermes_doctor.records.home_lock import lock_home
     from hermes_doctor.repair import undo
     from hermes_doctor.terminal.lines import row
     from hermes_doctor.terminal.show import show
 
-    where = lost_home.find_home(home, elsewhere=vault is not None or Path(id).is_file())
     with (
         lost_home.recreated_folder(where),
         lock_home(where),
-        recover_first(where, load.load(), json=json) as ended,
+        recover_first(where, plugins, json=json) as ended,
     ):
         store = Vault(where, vault)
-        lock = ArchiveKeys(passphrase_file=passphrase_file, identity=identity)
         id = other_backups.import_copy(store, id, lock, confirmed=yes, quiet=json)
         with waiting("reading the backup", quiet=json):
             backup = store.load(id)
@@ -101,7 +142,7 @@ def restore(
             )
         backup = intake.assign_to_home(where, backup) if other_home else backup
         names = [entry.path for entry in backup.entries]
-        chosen, unknown = selection.select_paths(paths or (), names)
+        chosen, unknown = selection.select_paths(paths, names)
         if unknown:
             raise Trouble(
                 text(
@@ -115,9 +156,7 @@ def restore(
             for entry in backup.entries
             if (entry.path in chosen if paths else not selection.is_process_file(entry.path))
         ]
-        named = selection.select_paths([one for one in paths or () if one.startswith("/")], names)[
-            0
-        ]
+        named = selection.select_paths([one for one in paths if one.startswith("/")], names)[0]
         wanted, left = outside_files.split_restorable(where, wanted, backup.entries, named)
         if left and not json:
             line = f"Not restored, because outside of the home: {', '.join(left)}."
@@ -163,7 +202,7 @@ def restore(
             yes=yes,
             json=json,
             vault=vault,
-            repeat=repeat_options(named_home(home)),
+            repeat=repeat,
             losses=losses,
             more=({"left": list(left)} if left else {})
             | ({"missing": [one.document for one in backup.missing]} if backup.missing else {}),

@@ -83,11 +83,13 @@ def install(
     """Install a daily backup (systemd, launchd or cron)."""
     from hermes_doctor import home as homes
     from hermes_doctor.backup.retention import Retention
+    from hermes_doctor.cli import separate_look
     from hermes_doctor.model import CannotFix, Trouble
     from hermes_doctor.preferences import effective
     from hermes_doctor.schedule import daily_backup
 
     where = homes.find(home)
+    separate_look.know_secrets(where.path)
     more = [word for one in include or () for word in ("--include", one)]
     more += [word for one in exclude or () for word in ("--exclude", one)]
     try:
@@ -138,29 +140,38 @@ def status(
 
     from hermes_doctor import home as homes
     from hermes_doctor.backup.vault import Vault
+    from hermes_doctor.cli import separate_look, separate_work
+    from hermes_doctor.cli.shared_options import absolute
     from hermes_doctor.message import ago
     from hermes_doctor.model import CannotFix, Trouble
     from hermes_doctor.schedule import daily_backup
 
     where = homes.find(home)
+    separate_look.know_secrets(where.path)
     try:
         manager, job = daily_backup.find_job(where, system=system, cron=cron)
         told = manager.status(job)
-        place = vault or daily_backup.vault_of(manager, job)
+        place = absolute(vault) or daily_backup.vault_of(manager, job)
     except CannotFix as why:
         raise Trouble(str(why)) from None
     word = "installed" if told.installed else "not installed"
     typer.echo(f"{manager.describe().capitalize()}: {word}; {told.what}.")
-    store = Vault(where, place)
-    newest = store.newest()
-    if newest is None:
-        typer.echo(f"{store.root} contains no backup of this home yet.")
-        return 1
-    typer.echo(f"Last backup: {newest.id}, {ago(newest.created_at)}, reason: {newest.reason}.")
-    late = datetime.now(UTC) - newest.created_at > timedelta(days=2)
-    if late and told.installed:
-        typer.echo("The last backup is older than 2 days: the daily backup does not run or fails.")
-    return int(late or not (told.installed and told.running))
+
+    def work() -> int:
+        store = Vault(where, place)
+        newest = store.newest()
+        if newest is None:
+            typer.echo(f"{store.root} contains no backup of this home yet.")
+            return 1
+        typer.echo(f"Last backup: {newest.id}, {ago(newest.created_at)}, reason: {newest.reason}.")
+        late = datetime.now(UTC) - newest.created_at > timedelta(days=2)
+        if late and told.installed:
+            typer.echo(
+                "The last backup is older than 2 days: the daily backup does not run or fails."
+            )
+        return int(late or not (told.installed and told.running))
+
+    return separate_work.run(where, work, writes=False, vault=place)
 
 
 @app.command(
@@ -173,11 +184,14 @@ Exit codes:
 def remove(system: SystemOption = False, cron: CronOption = False, home: HomeOption = None) -> int:
     """Remove the daily backup; existing backups are kept."""
     from hermes_doctor import home as homes
+    from hermes_doctor.cli import separate_look
     from hermes_doctor.model import CannotFix, Trouble
     from hermes_doctor.schedule import daily_backup
 
+    where = homes.find(home)
+    separate_look.know_secrets(where.path)
     try:
-        manager, job = daily_backup.find_job(homes.find(home), system=system, cron=cron)
+        manager, job = daily_backup.find_job(where, system=system, cron=cron)
         there = manager.remove(job)
     except CannotFix as why:
         raise Trouble(str(why)) from None

@@ -9,9 +9,10 @@ import typer
 
 from hermes_doctor.cli import backup_transfer, other_backups
 from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption
-from hermes_doctor.cli.vault_option import print_schema_document, vault_of
+from hermes_doctor.cli.vault_option import place_of_copy, print_schema_document
 
 if TYPE_CHECKING:
+    from hermes_doctor.backup.archive import ArchiveKeys
     from hermes_doctor.backup.unreadable_files import MissingFile
     from hermes_doctor.backup.vault import Vault
 
@@ -57,16 +58,42 @@ def verify(
 ) -> int:
     """Compare every byte of a backup with its manifest."""
     from hermes_doctor.backup.archive import ArchiveKeys
+    from hermes_doctor.backup.vault import Vault
+    from hermes_doctor.cli import lost_home, separate_work
+    from hermes_doctor.cli.shared_options import absolute, named_home, repeat_options
+
+    lock = ArchiveKeys(passphrase_file=passphrase_file, identity=identity)
+    options = repeat_options(named_home(home), vault=vault)
+    place = absolute(vault)
+    where = lost_home.find_home(home, elsewhere=place is not None)
+    id, as_root = place_of_copy(id, where, lock) if id else (id, False)
+
+    def work() -> int:
+        store = Vault(where, place)
+        return _verify(store, id, lock, options, every=every, deep=deep, hermes=hermes, json=json)
+
+    return separate_work.run(where, work, vault=place, as_root=as_root)
+
+
+def _verify(
+    store: Vault,
+    id: str | None,
+    lock: ArchiveKeys,
+    options: str,
+    *,
+    every: bool,
+    deep: bool,
+    hermes: bool,
+    json: bool,
+) -> int:
     from hermes_doctor.backup.unreadable_files import list_missing
     from hermes_doctor.terminal.lines import row
     from hermes_doctor.terminal.show import show
 
-    store = vault_of(home, vault)
-    lock = ArchiveKeys(passphrase_file=passphrase_file, identity=identity)
     results = other_backups.verify_others(store, id, lock, all_backups=hermes)
     lacking: dict[str, tuple[MissingFile, ...]] = {}
     if results is None:
-        ids = store.ids() if every else [_chosen(store, id, home, vault)]
+        ids = store.ids() if every else [_chosen(store, id, options)]
         results = _verified(store, ids, lacking, deep=deep, quiet=json)
     if json:
         print_schema_document(
@@ -135,8 +162,7 @@ def _verified(
     return results
 
 
-def _chosen(store: Vault, id: str | None, home: HomeOption, vault: VaultOption) -> str:
-    from hermes_doctor.cli.shared_options import named_home, repeat_options
+def _chosen(store: Vault, id: str | None, options: str) -> str:
     from hermes_doctor.message import text
     from hermes_doctor.model import Trouble
 
@@ -147,11 +173,11 @@ def _chosen(store: Vault, id: str | None, home: HomeOption, vault: VaultOption) 
                 "No backup {id!r} in {vault}. See: hermes-doctor backup list{options}",
                 id=id,
                 vault=store.root,
-                options=repeat_options(named_home(home), vault=vault),
+                options=options,
             )
         )
     if not ids:
-        make = f"hermes-doctor backup create{repeat_options(named_home(home), vault=vault)}"
+        make = f"hermes-doctor backup create{options}"
         raise Trouble(
             text(
                 "{vault} contains no backup of this home. Create one: {command}",

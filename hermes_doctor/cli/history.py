@@ -95,7 +95,7 @@ def history(
     if ctx.invoked_subcommand is not None:
         return 0
     from hermes_doctor import home as homes
-    from hermes_doctor.cli import shared_options
+    from hermes_doctor.cli import separate_look, shared_options
     from hermes_doctor.history import reading
     from hermes_doctor.model import Trouble
     from hermes_doctor.render import document, history as rendered
@@ -106,6 +106,7 @@ def history(
     now = datetime.now(UTC)
     first, start = _start(since, now)
     where = homes.find(home)
+    separate_look.know_secrets(where.path)
     rows = reading.load(where, start, int(now.timestamp()))
     if rows is None:
         raise _no_history(where)
@@ -131,11 +132,13 @@ def prune(
 ) -> int:
     """Remove old records of all homes, or of --home."""
     from hermes_doctor import home as homes
+    from hermes_doctor.cli import separate_look
     from hermes_doctor.history import place, upkeep
     from hermes_doctor.system.files import size
 
     kept = _days(keep)
     where = homes.find(home)
+    separate_look.know_secrets(where.path)
     files = place.files_of(where)
     if not files:
         raise _no_history(where)

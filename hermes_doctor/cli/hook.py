@@ -12,6 +12,8 @@ from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption
 from hermes_doctor.cli.whole_summaries import WholeSummaries
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hermes_doctor.home import Home
     from hermes_doctor.records.updates import Update
 
@@ -75,21 +77,26 @@ def install(
     import contextlib
 
     from hermes_doctor import home as homes
+    from hermes_doctor.cli import separate_look, separate_work
     from hermes_doctor.records.home_lock import lock_home
     from hermes_doctor.terminal.lines import row, tilde
     from hermes_doctor.terminal.show import show
     from hermes_doctor.updates import chat_hook, launcher, own_command, shell_startup
 
     where = homes.find(home)
+
+    def install_in_home() -> list[Path]:
+        with contextlib.nullcontext() if dry_run else lock_home(where):
+            return chat_hook.install(where, dry_run=dry_run)
+
     own_command.prove()
     said = []
     if shell:
         shell_startup.refuse_unwritable()
         launcher.refuse_foreign_launcher()
     if chat:
-        with contextlib.nullcontext() if dry_run else lock_home(where):
-            hooks = chat_hook.install(where, dry_run=dry_run)
-            said += [f"guards /update in chats: {tilde(path)}" for path in hooks]
+        hooks = separate_work.do(where, install_in_home, otherwise=install_in_home)
+        said += [f"guards /update in chats: {tilde(path)}" for path in hooks]
     if shell:
         if launcher.install(dry_run=dry_run):
             said.append(f"guards hermes update: {tilde(launcher.folder() / launcher.NAME)}")
@@ -109,7 +116,7 @@ def install(
                 row(("exec $SHELL -l", "command"), indent=2),
             ]
         )
-    if chat and said and _runs(where):
+    if chat and said and separate_look.look(where.path, lambda: _runs(where)):
         show([row(("  ", "faint"), "/update is guarded after a restart of the gateway.", hang=2)])
     return 0
 
@@ -138,6 +145,7 @@ def remove(
 ) -> int:
     """Remove everything that `hook install` wrote."""
     from hermes_doctor import home as homes
+    from hermes_doctor.cli import separate_work
     from hermes_doctor.records.home_lock import lock_home
     from hermes_doctor.terminal.lines import row, tilde
     from hermes_doctor.terminal.show import show
@@ -146,8 +154,13 @@ def remove(
     said = []
     where = (_found() if shell and home is None else homes.find(home)) if chat else None
     if where is not None:
-        with lock_home(where):
-            said += [f"Removed {tilde(path)}" for path in chat_hook.remove(where)]
+
+        def remove_from_home() -> list[Path]:
+            with lock_home(where):
+                return chat_hook.remove(where)
+
+        removed = separate_work.do(where, remove_from_home, otherwise=remove_from_home)
+        said += [f"Removed {tilde(path)}" for path in removed]
     if shell:
         said += [f"Removed our lines from {tilde(path)}" for path in shell_startup.remove()]
     if shell and launcher.remove():
@@ -167,10 +180,17 @@ Exit codes:
 def status(home: HomeOption = None, json: JsonOption = False) -> int:
     """Show which ways to update are guarded."""
     from hermes_doctor import home as homes
+    from hermes_doctor.cli import separate_work
+    from hermes_doctor.cli.shared_options import named_home, repeat_options
+
+    where, options = homes.find(home), repeat_options(named_home(home))
+    return separate_work.run(where, lambda: _status(where, options, json=json), writes=False)
+
+
+def _status(where: Home, options: str, *, json: bool) -> int:
     from hermes_doctor.records.updates import UpdateRecords
     from hermes_doctor.updates import update_paths
 
-    where = homes.find(home)
     ways = update_paths.list_ways(where)
     last = UpdateRecords(where).last()
     if json:
@@ -195,7 +215,6 @@ def status(home: HomeOption = None, json: JsonOption = False) -> int:
             )
         )
     else:
-        from hermes_doctor.cli.shared_options import named_home, repeat_options
         from hermes_doctor.message import ago
         from hermes_doctor.terminal.lines import row
         from hermes_doctor.terminal.show import show
@@ -207,7 +226,6 @@ def status(home: HomeOption = None, json: JsonOption = False) -> int:
             backup = f"backup {last.backup}" if last.backup else "no backup"
             text = f"Last update: {ago(last.began)}, {last.stage}, {backup}"
             show([row(("  ", "faint"), text, hang=2)])
-        options = repeat_options(named_home(home))
         commands = dict.fromkeys(way.next for way in ways if way.next)
         for number, bare in enumerate(commands):
             command = bare if "update-guard" in bare else f"{bare}{options}"
@@ -279,12 +297,18 @@ def run(
 ) -> int:
     """Run one part of the guard: before or after an update."""
     from hermes_doctor import home as homes
-    from hermes_doctor.cli import after_update, update_guard
+    from hermes_doctor.cli import after_update, separate_work, update_guard
+    from hermes_doctor.cli.shared_options import absolute, load_plugins
 
-    where = homes.find(home)
-    if moment is Moment.PRE and from_chat:
-        return int(not update_guard.prepare_chat_update(where, vault=vault, force=force, json=json))
-    if moment is Moment.PRE:
-        return int(update_guard.prepare_update(where, vault=vault, force=force, json=json) is None)
-    where = where if home else after_update.home_with_records(where)
-    return after_update.examine_last(where, json=json, from_chat=from_chat)
+    where, vault = homes.find(home), absolute(vault)
+    if moment is Moment.POST and not home:
+        where = after_update.home_with_records(where)
+
+    def work() -> int:
+        if moment is Moment.POST:
+            return after_update.examine_last(where, json=json, from_chat=from_chat)
+        prepare = update_guard.prepare_chat_update if from_chat else update_guard.prepare_update
+        return int(not prepare(where, vault=vault, force=force, json=json))
+
+    as_root = separate_work.is_in_container(where)
+    return separate_work.run(where, work, load_plugins(None), vault=vault, as_root=as_root)

@@ -9,6 +9,7 @@ import typer
 from hermes_doctor.cli.options import HomeOption, JsonOption, refuse_nan
 
 if TYPE_CHECKING:
+    from hermes_doctor.installation.find import Installation
     from hermes_doctor.learning.learn import Lecture
 
 EPILOG = """\b
@@ -51,7 +52,9 @@ def learn(
     from contextlib import closing
 
     from hermes_doctor import home as homes
+    from hermes_doctor.cli import separate_look
     from hermes_doctor.cli.progress_bars import waiting
+    from hermes_doctor.installation import find
     from hermes_doctor.installation.details import read_details
     from hermes_doctor.learning import learn as learning
     from hermes_doctor.learning.isolation import DoesNotStart
@@ -62,14 +65,18 @@ def learn(
 
     until = time.monotonic() + timeout
     place = homes.find(home)
-    with closing(Probes(place)) as probes:
-        installed, unknown = probes.installation(), probes.can_learn()
+
+    def read() -> tuple[Installation | None, bool, str | None]:
+        with closing(Probes(place)) as probes:
+            found, unknown = probes.installation(), probes.can_learn()
+        return found, unknown, read_details(found).revision if found else None
+
+    installed, unknown, commit = separate_look.look(place.path, read, (find.__name__,))
     if installed is None:
         raise Trouble(
             "No installed Hermes was found, so there is nothing to ask. If it is in a container, "
             "run hermes-doctor there."
         )
-    commit = read_details(installed).revision
     if not unknown:
         said = text("hermes-doctor already knows Hermes {version}.", version=installed.version)
         return _done(json, {"status": "known", **_hermes(installed.version, commit)}, said)

@@ -159,7 +159,7 @@ def unmute(
     home: HomeOption = None,
 ) -> int:
     """End a mute."""
-    from hermes_doctor.cli import lost_home
+    from hermes_doctor.cli import lost_home, separate_look
     from hermes_doctor.message import listed, text
     from hermes_doctor.model import Trouble
     from hermes_doctor.preferences import mute_store
@@ -167,7 +167,9 @@ def unmute(
 
     if every == (what is not None):
         raise Trouble("Name a code to unmute, or give --all.")
-    place = str(lost_home.find_home(home, elsewhere=True).path)
+    where = lost_home.find_home(home, elsewhere=True)
+    separate_look.know_secrets(where.path)
+    place = str(where.path)
     own = [one for one in mute_store.load() if one.home == place]
     code, slash, subject = (what or "").partition("/")
     gone = [
@@ -252,18 +254,20 @@ def _named(what: str, plugins: Plugins) -> tuple[str, str | None]:
 
 
 def _examine(home: Home, plugins: Plugins, *, deep: bool, network: bool) -> Report:
+    from hermes_doctor.cli import separate_look
     from hermes_doctor.cli.progress_bars import waiting
     from hermes_doctor.cli.shared_options import severities_for
     from hermes_doctor.examination import runner
     from hermes_doctor.probes.probes import Probes
 
-    with waiting("checking", quiet=False):
-        return runner.report(
-            Probes(home, deep=deep, network=network),
-            plugins,
-            plugins.checks,
-            severities=severities_for(home.path, plugins),
-        )
+    severities = severities_for(home.path, plugins)
+
+    def examine() -> Report:
+        probes = Probes(home, deep=deep, network=network)
+        with waiting("checking", quiet=False):
+            return runner.report(probes, plugins, plugins.checks, severities=severities)
+
+    return separate_look.look_at(home.path, examine, plugins)
 
 
 def _meant(report: Report, code: str, subject: str | None) -> list[Finding]:

@@ -57,14 +57,25 @@ def rollback(
 ) -> int:
     """Return to the Hermes and the data before an update."""
     from hermes_doctor import home as homes
+    from hermes_doctor.cli import separate_work
+    from hermes_doctor.cli.shared_options import load_plugins, named_home, repeat_options
+
+    where = homes.find(home) if home else home_with_records(homes.find(None))
+    repeat = repeat_options(named_home(home))
+    work = lambda: _rollback(where, update, repeat, keep_data=keep_data, yes=yes, json=json)  # noqa: E731
+    as_root = separate_work.is_in_container(where)
+    return separate_work.run(where, work, load_plugins(None), as_root=as_root)
+
+
+def _rollback(
+    where: Home, update: str | None, repeat: str, *, keep_data: bool, yes: bool, json: bool
+) -> int:
     from hermes_doctor.cli import exits
     from hermes_doctor.cli.options import confirm
-    from hermes_doctor.cli.shared_options import named_home, repeat_options
     from hermes_doctor.message import ago, sentences, text
     from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
     from hermes_doctor.records.updates import BACK, UpdateRecords
 
-    where = homes.find(home) if home else home_with_records(homes.find(None))
     records = UpdateRecords(where)
     which = records.load(update) if update else records.newest()
     if which is None:
@@ -100,9 +111,7 @@ def rollback(
         if not yes and not confirm(_question(which, backup)):
             say("  ", "faint", "Nothing was changed.")
             return 1
-        return _go_back(
-            where, which, plan, backup, hold, repeat_options(named_home(home)), json=json
-        )
+        return _go_back(where, which, plan, backup, hold, repeat, json=json)
 
 
 def _question(update: Update, backup: Backup | None) -> str:
@@ -183,8 +192,8 @@ def _go_back(
 ) -> int:
     from hermes_doctor.cli import exits
     from hermes_doctor.cli.restore_common import recover_first
+    from hermes_doctor.cli.shared_options import load_plugins
     from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-    from hermes_doctor.plugins import load
     from hermes_doctor.probes.probes import Probes
     from hermes_doctor.records.home_lock import lock_home
     from hermes_doctor.records.updates import BACK, GOING_BACK, UpdateRecords, process_identity
@@ -193,7 +202,7 @@ def _go_back(
 
     assert update.before is not None
     records = UpdateRecords(home)
-    with lock_home(home), recover_first(home, load.load(), json=json) as ended:
+    with lock_home(home), recover_first(home, load_plugins(None), json=json) as ended:
         update.stage = GOING_BACK
         update.guard = process_identity(os.getpid()) or []
         records.save(update)

@@ -37,16 +37,7 @@ STANDARD = (
     *("dotenv.variables", "_strptime", "calendar", "locale", "importlib.resources"),
 )
 """What functions of this tool import when they are called."""
-REPAIRING = (
-    *(
-        "asking",
-        "cli.progress_bars",
-        "cli.restore_common",
-        "cli.shared_options",
-        "history.receipts",
-    ),
-    *("render.ask", "render.document", "render.repair", "render.report", "watch.repair_run"),
-)
+REPAIRING = ("asking", "cli", "history.receipts", "render", "watch.repair_run")
 """What commands that repair import themselves; a package is loaded with all its modules."""
 _NOT_LOADED = tuple(
     f"hermes_doctor.{name}"
@@ -105,7 +96,14 @@ def look(
         actions |= {**repairing.actions(home, user.uid), **more}
     with places.remembered():
         result, secrets = separate_process.run_as(
-            user, work_and_tell_secrets, actions, modules, limit, writes=repairs, keep=keep
+            user,
+            work_and_tell_secrets,
+            actions,
+            modules,
+            limit,
+            writes=repairs,
+            keep=keep,
+            closed=None if user.can_reach else home,
         )
     outgoing.known.add(Secret(*one) for one in secrets)
     return result
@@ -116,15 +114,16 @@ def owner_of(home: Path) -> Privileges | None:
     if os.geteuid() != 0 or sys.platform != "linux":
         return None
     from hermes_doctor.model import CouldNotLook
-    from hermes_doctor.system import files, privileges
+    from hermes_doctor.system import files, links_of_others, privileges
 
+    files.judge = links_of_others.refuse_led_out
     try:
         user = privileges.owner_of_home(home)
     except PermissionError:  # a root that may not become others
         return None
     except OSError as error:
         raise CouldNotLook(files.reason(error, home)) from error
-    return user if user is not None and user.can_reach else None
+    return user
 
 
 _prepared: set[tuple[int, tuple[str, ...], bool, bool]] = set()
@@ -148,6 +147,16 @@ def _prepare(
         if plugins is not None:
             _ = (plugins.rules, plugins.causes, plugins.effects, plugins.fixes)
     _prepared.add(wanted)
+
+
+def know_secrets(home: Path) -> None:
+    """Let the owner's process read what to hide, for a command that opens nothing else there."""
+    import contextlib
+
+    from hermes_doctor.model import CouldNotLook
+
+    with contextlib.suppress(CouldNotLook):  # the owner cannot prevent the command by that
+        look(home, lambda: None)
 
 
 def look_at(home: Path, examine: Callable[[], Report], plugins: Plugins) -> Report:

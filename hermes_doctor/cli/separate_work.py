@@ -1,4 +1,4 @@
-"""Repair a home with the rights of its owner: as root, the command runs in a process of that user.
+"""Work in a home with the rights of its owner: as root, the command runs in a process of that user.
 
 This is the one place that decides it. The work starts here after the command has found the home
 and loaded root's own files, and before it opens the first file of the home. Its questions and its
@@ -25,14 +25,21 @@ T = TypeVar("T")
 def run(
     home: Home,
     command: Callable[[], int],
-    plugins: Plugins,
+    plugins: Plugins | None = None,
     *,
     writes: bool = True,
     vault: Path | None = None,
+    as_root: bool = False,
+    actions: Mapping[str, Action] = EMPTY,
 ) -> int:
-    """Run a command, as the owner of the home if root calls it; return its exit code."""
+    """Run a command, as the owner of the home if root calls it; return its exit code.
+
+    With `as_root`, it needs files that only root may use, such as keys, and runs as it is.
+    """
     from hermes_doctor.cli import exits
 
+    if as_root or not home.path.is_dir():
+        return command()
     return do(
         home,
         lambda: exits.end_here(command),
@@ -41,13 +48,14 @@ def run(
         pass_on=exits.pass_on,
         writes=writes,
         vault=vault,
+        actions=actions,
     )
 
 
 def do(
     home: Home,
     work: Callable[[], T],
-    plugins: Plugins,
+    plugins: Plugins | None = None,
     *,
     otherwise: Callable[[], T],
     pass_on: Callable[[T], T] = lambda result: result,
@@ -73,7 +81,8 @@ def do(
         from hermes_doctor.records import home_lock
 
         home_lock.refuse_name_of_others(home, owner.uid)
-    _ = plugins.fixes  # those of a folder that the owner may not read
+    if plugins is not None:
+        _ = plugins.fixes  # those of a folder that the owner may not read
     try:
         done = separate_look.look(
             home.path, work, modules, plugins, repairs=True, more=actions, keep=keep
@@ -85,6 +94,18 @@ def do(
         watch_home(home.path)
         return otherwise()
     return pass_on(done)
+
+
+def is_in_container(home: Home) -> bool:
+    """Whether root has found a container of another user's home, whose image only root may change.
+
+    An update of such a home, and the way back, work with root's rights.
+    """
+    from hermes_doctor.cli import separate_look
+    from hermes_doctor.probes.root_actions import Containers
+
+    owner = separate_look.owner_of(home.path)
+    return owner is not None and bool(Containers(home.path, owner.uid).find())
 
 
 def _has_backups(vault: Path, home: Home) -> bool:
@@ -109,9 +130,13 @@ def _no_backup(vault: Path) -> Trouble:
 
 
 def _is_of_root(vault: Path | None, home: Home) -> bool:
-    """Whether the backups go into a folder that only root may change."""
+    """Whether the backups go into a folder that only root may change or get to."""
     from hermes_doctor.preferences import effective
     from hermes_doctor.system import privileges
 
     chosen = vault or effective.load().vault(home.path)
-    return chosen is not None and privileges.of(chosen.expanduser().absolute() / "_") is None
+    if chosen is None:
+        return False
+    place = chosen.expanduser().absolute()
+    user = privileges.of(place / "_")
+    return user is None or not (user.can_reach or place.is_relative_to(home.path))

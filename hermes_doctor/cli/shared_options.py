@@ -46,7 +46,16 @@ def named_home(option: Path | None) -> Path | None:
     """
     named = os.environ.get("HERMES_HOME")
     found = option or (Path(named) if named else None)
-    return found.expanduser().absolute() if found else None
+    return absolute(found)
+
+
+def absolute(path: Path | None) -> Path | None:
+    """The place that a path means here; as root, a command may go on in another user's folder."""
+    return path.expanduser().absolute() if path else None
+
+
+_loaded: dict[tuple[Path, ...], Plugins] = {}
+"""By operator's folders: what was loaded, for a process that may not read it any more."""
 
 
 def load_plugins(plugins: Sequence[Path] | None) -> Plugins:
@@ -54,10 +63,14 @@ def load_plugins(plugins: Sequence[Path] | None) -> Plugins:
     from hermes_doctor.model import Trouble
     from hermes_doctor.plugins import load as loader
     from hermes_doctor.preferences import effective
+    from hermes_doctor.system import root_parent
 
     chosen = effective.load()
     chosen.find("language")  # a wrong one is an error
-    found = loader.load(plugins or chosen.plugins())
+    folders = tuple(plugins or chosen.plugins())
+    if root_parent.is_separate() and folders in _loaded:
+        return _loaded[folders]
+    _loaded[folders] = found = loader.load(folders)
     if not found.checks:
         raise Trouble("Could not load any check. Reinstall hermes-gateway-doctor.")
     return found

@@ -87,22 +87,31 @@ def switch_provider(
 ) -> int:
     """Switch to another model provider and test it."""
     from hermes_doctor import home as homes
+    from hermes_doctor.cli import separate_work
+    from hermes_doctor.cli.shared_options import absolute, named_home
+    from hermes_doctor.plugins import load
     from hermes_doctor.provider_switch.target import SwitchRequest
 
-    where = homes.find(home)
+    where, home, vault = homes.find(home), named_home(home), absolute(vault)
     wish = SwitchRequest(name, base_url, key_env, model, api_mode, fallback=not no_fallback)
     asking = SwitchSession(where, wish, ask_key=ask_key, tested=not no_test)
     question = LastQuestion(where, home, wanted=ask, apply=apply, json=json)
     if not apply:
-        return _show(asking, _command(asking, home, vault), json=json)
-    from hermes_doctor.cli.restore_common import recover_first
-    from hermes_doctor.plugins import load
-    from hermes_doctor.records.home_lock import lock_home
+        command = _command(asking, home, vault)
+        show = lambda: _show(asking, command, json=json)  # noqa: E731
+        return separate_work.run(where, show, writes=False, vault=vault)
+    plugins = load.load()
 
-    with lock_home(where), recover_first(where, load.load(), json=json) as ended:
-        code = _apply(asking, vault, home, question, yes=yes, json=json)
-        code = code or int(any(one.partial for one in ended))
-    return question.end(code)
+    def work() -> int:
+        from hermes_doctor.cli.restore_common import recover_first
+        from hermes_doctor.records.home_lock import lock_home
+
+        with lock_home(where), recover_first(where, plugins, json=json) as ended:
+            code = _apply(asking, vault, home, question, yes=yes, json=json)
+            code = code or int(any(one.partial for one in ended))
+        return question.end(code)
+
+    return separate_work.run(where, work, plugins, vault=vault)
 
 
 class SwitchSession:

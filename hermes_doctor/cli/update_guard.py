@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from hermes_doctor.records.updates import Update
     from hermes_doctor.updates.before_update import UpdatePreflight
 
+T = TypeVar("T")
 PATIENCE = 120.0
 MOMENT = 60.0
 """Most seconds between the question of the gateway's hook and the update itself."""
@@ -47,41 +49,103 @@ def update_guard(
 ) -> int:
     """Run an update command between a backup and a check."""
     from hermes_doctor import home as homes
-    from hermes_doctor.cli.after_update import examine_and_report
-    from hermes_doctor.cli.exits import command_exit_code
+    from hermes_doctor.cli import separate_look, separate_work
+    from hermes_doctor.cli.shared_options import absolute
     from hermes_doctor.model import Trouble
-    from hermes_doctor.updates import chat_hook, guard
+    from hermes_doctor.updates import guard
 
     command = list(context.args)
     if not command:
         raise Trouble(
             "No update command given. Example: hermes-doctor update-guard -- hermes update"
         )
-    if guard.is_guarded():
+    if guard.is_guarded(separate_look.look):
         guard.exec_command(command)
-    where = homes.find(home)
-    if from_chat and (seen := chat_hook.guarded_home(where)) is not None:
-        if not prepare_chat_update(seen, vault=vault, force=force):
-            return 2
-        guard.record_command(seen)
-        guard.exec_command(command)  # the gateway that it starts examines the result
+    where, vault = homes.find(home), absolute(vault)
+    if from_chat:
+        pid = os.getpid()
+        prepared = separate_work.run(where, lambda: _in_chat(where, vault, force, pid), vault=vault)
+        if prepared != NOT_IN_CHAT:
+            if prepared:
+                return 2
+            guard.exec_command(command)  # the gateway that it starts examines the result
     where = where if home else homes.root_home(where)
-    with contextlib.ExitStack() as held:
+    return _guarded(where, vault, command, force=force, from_chat=from_chat)
+
+
+NOT_IN_CHAT = 3
+"""What `_in_chat` returns if no hook of a gateway has asked before."""
+
+
+def _in_chat(home: Home, vault: Path | None, force: bool, pid: int) -> int:
+    """Prepare an update that the hook of the home guards; 2 if it must not start."""
+    from hermes_doctor.updates import chat_hook, guard
+
+    seen = chat_hook.guarded_home(home)
+    if seen is None:
+        return NOT_IN_CHAT
+    if not prepare_chat_update(seen, vault=vault, force=force):
+        return 2
+    guard.record_command(seen, pid)
+    return 0
+
+
+def _guarded(
+    where: Home, vault: Path | None, command: Sequence[str], *, force: bool, from_chat: bool
+) -> int:
+    """Prepare, run the command and examine; the home's owner does the first and the last.
+
+    Root runs the command, which the operator has typed, and holds the lock meanwhile.
+    """
+    from hermes_doctor.cli import separate_work
+    from hermes_doctor.cli.after_update import examine_and_report
+    from hermes_doctor.cli.exits import command_exit_code
+    from hermes_doctor.cli.shared_options import load_plugins
+    from hermes_doctor.records.updates import UpdateRecords
+    from hermes_doctor.system import root_parent
+    from hermes_doctor.updates import guard
+
+    plugins, records, busy = load_plugins(None), UpdateRecords(where), not from_chat
+
+    def keep(fd: int) -> None:
+        if root_parent.is_separate():
+            root_parent.ask_root("keep_update_lock", descriptors=(fd,))
+        else:
+            held.callback(os.close, os.dup(fd))
+
+    def prepare() -> str | None:
         update = prepare_update(
             where,
             vault=vault,
             force=force,
             json=False,
-            busy=not from_chat,
+            busy=busy,
             command=command,
-            lock_stack=held,
+            keep_lock=keep,
         )
-        if update is None:
+        return update.id if update else None
+
+    def as_owner(work: Callable[[], T]) -> T:
+        if as_root:
+            return work()
+        actions = {"keep_update_lock": lambda *, descriptors: keep(*descriptors)}
+        return separate_work.do(where, work, plugins, otherwise=work, vault=vault, actions=actions)
+
+    with contextlib.ExitStack() as held:
+        as_root = separate_work.is_in_container(where)
+        id = as_owner(prepare)
+        if id is None:
             return 2
-        code = guard.run_command(where, update, command)
+
+        def note(**facts: Any) -> None:
+            as_owner(lambda: guard.note(where, records.load(id), **facts))
+
+        code = guard.run_command(id, where, command, note)
         if code:
             say("! ", "warning", f"{command[0]} failed with exit code {code}.")
-        good = examine_and_report(where, update, restart=not from_chat, to=sys.stderr)
+        good = as_owner(
+            lambda: examine_and_report(where, records.load(id), restart=busy, to=sys.stderr)
+        )
     return command_exit_code(code if code > 0 else 128 - code) if code else int(not good)
 
 
@@ -94,15 +158,15 @@ def prepare_update(
     timeout: float = PATIENCE,
     busy: bool = True,
     command: Sequence[str] = (),
-    lock_stack: contextlib.ExitStack | None = None,
+    keep_lock: Callable[[int], None] = lambda _: None,
 ) -> Update | None:
     """Check and back up before an update; None if it must not start.
 
-    With `lock_stack`, no other update or rollback starts until that stack is closed.
+    While its lock is held, no other update or rollback starts. `keep_lock` may copy it.
     """
-    with contextlib.ExitStack() as own_stack:
-        stack = lock_stack or own_stack
-        return _before(home, vault, force, json, timeout if busy else None, command, stack)
+    with contextlib.ExitStack() as hold:
+        wait = timeout if busy else None
+        return _before(home, vault, force, json, wait, command, hold, keep_lock)
 
 
 def _before(
@@ -113,6 +177,7 @@ def _before(
     timeout: float | None,
     command: Sequence[str],
     hold: contextlib.ExitStack,
+    keep_lock: Callable[[int], None],
 ) -> Update | None:
     from hermes_doctor.cli.shared_options import load_plugins
     from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
@@ -131,7 +196,7 @@ def _before(
         _stopped("The update was not started", again, json=json)
         return None
     with contextlib.suppress(OSError):  # if the disk is full, the backup reports it
-        hold.enter_context(UpdateRecords(home).lock())
+        keep_lock(hold.enter_context(UpdateRecords(home).lock()))
     try:
         update = _backed_up(home, moment, vault, command, quiet=json)
     except (Trouble, CouldNotLook, CannotFix, OSError) as why:

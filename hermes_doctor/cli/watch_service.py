@@ -78,13 +78,14 @@ def install(
     """
     typed = dict(locals())  # all options, before there is any other name
     from hermes_doctor import home as homes
-    from hermes_doctor.cli import shared_options, watch_options
+    from hermes_doctor.cli import separate_look, shared_options, watch_options
     from hermes_doctor.cli.check_run import parse_fail_on
     from hermes_doctor.model import CannotFix, Trouble
     from hermes_doctor.preferences import effective
     from hermes_doctor.watch import install
 
     where = homes.find(home)
+    separate_look.know_secrets(where.path)
     values = watch_options.complete(where.path, typed)
     if fail_on is not None:
         parse_fail_on(fail_on)
@@ -121,10 +122,12 @@ def install(
 def status(home: HomeOption = None, system: SystemOption = False, cron: CronOption = False) -> int:
     """Show whether the watch runs and what it did."""
     from hermes_doctor import home as homes
+    from hermes_doctor.cli import separate_look
     from hermes_doctor.model import CannotFix, Trouble
     from hermes_doctor.watch import install
 
     where = homes.find(home)
+    separate_look.know_secrets(where.path)
     try:
         manager, job = install.find_job(where, system=system, cron=cron)
         told = manager.status(job)
@@ -152,11 +155,13 @@ def remove(home: HomeOption = None, system: SystemOption = False, cron: CronOpti
     the history.
     """
     from hermes_doctor import home as homes
+    from hermes_doctor.cli import separate_look
     from hermes_doctor.history import place
     from hermes_doctor.model import CannotFix, Trouble
     from hermes_doctor.watch import install
 
     where = homes.find(home)
+    separate_look.know_secrets(where.path)
     try:
         manager, job = install.find_job(where, system=system, cron=cron)
         there = manager.remove(job)

@@ -22,7 +22,7 @@ from hermes_doctor.gateway.process_handle import open_process
 from hermes_doctor.home import Home
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook
-from hermes_doctor.probes.root_actions import Containers, real_path
+from hermes_doctor.probes.root_actions import Containers, folder_of
 from hermes_doctor.processes import gateway_processes, lineage
 from hermes_doctor.records import last_ask
 from hermes_doctor.supervisors import s6, systemd
@@ -80,11 +80,10 @@ class _Root:
 
     def __init__(self, home: Path, owner: int) -> None:
         self.home = home
-        real = real_path(home, owner)
-        if real is None:
+        folder = folder_of(home, owner)
+        if folder is None:
             raise CouldNotLook("another program replaced the folder of the home")
-        st = os.lstat(real)
-        self._identity = (st.st_dev, st.st_ino)
+        self._identity = folder.identity
         self._owner = account(owner)
         self._containers = Containers(home, owner)
         self._units: set[str] = set()

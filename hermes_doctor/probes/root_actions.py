@@ -26,8 +26,13 @@ from hermes_doctor.processes import (
     process_stat,
     sockets,
 )
-from hermes_doctor.processes.gateway_command import is_gateway
-from hermes_doctor.processes.home_of import LOCK, may_belong
+from hermes_doctor.processes.gateway_command import is_gateway, profile_in
+from hermes_doctor.processes.home_of import (
+    LOCK,
+    home_by_environment,
+    home_by_lock_file,
+    user_ids,
+)
 from hermes_doctor.records import last_ask
 from hermes_doctor.supervisors import docker, docker_stop, watch_keeper
 from hermes_doctor.system import commands, crontab
@@ -100,7 +105,7 @@ class Containers:
 
     def find(self, limit: float | None = None) -> list[str] | None:
         """Return those that have the home as a volume; None if that is not known."""
-        folder, engine = _folder(self._home, self._owner), docker.engine()
+        folder, engine = folder_of(self._home, self._owner), docker.engine()
         listed = docker.all_of_folder(engine, folder, limit) if engine and folder else None
         self._known = {*(listed or ()), *(_of_gateways(folder) if folder else ())}
         return listed
@@ -113,7 +118,7 @@ class Containers:
             raise CouldNotLook("root asks only about containers of this home")
 
 
-def _folder(home: Path, owner: int) -> docker.Folder | None:
+def folder_of(home: Path, owner: int) -> docker.Folder | None:
     """The folder of the home, opened once: its owner may swap it for a link to another one."""
     try:
         fd = os.open(home, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -182,7 +187,7 @@ def _process(home: Path, owner: int, pid: int) -> dict[str, Any] | None:
     argv = _argv(pid)
     gateway = is_gateway(argv) or (len(argv) <= 1 and seen.name == "hermes")
     real = real_path(home, owner)
-    own = gateway and real is not None and may_belong(pid, home, owner)
+    own = gateway and real is not None and _is_of_owner(pid, argv, owner)
     base = f"{real}/" if real else "\0"  # which no path has
     shown = [
         one
@@ -202,14 +207,35 @@ def _process(home: Path, owner: int, pid: int) -> dict[str, Any] | None:
     }
 
 
+def _is_of_owner(pid: int, argv: list[str], owner: int) -> bool:
+    """Whether a gateway runs as the owner, or as root in a home of the owner.
+
+    The folder is opened once, because the owner may swap it for a link to a home of root's.
+    """
+    users = user_ids(pid)
+    if users is None or not users <= {0, owner}:
+        return False
+    claim = home_by_lock_file(pid) or home_by_environment(pid, profile_in(argv))
+    if users == {owner} or claim is None:
+        return users == {owner}
+    try:
+        fd = os.open(claim.home, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return is_inside_folder_of(owner, fd)
+    finally:
+        os.close(fd)
+
+
 def real_path(home: Path, owner: int) -> str | None:
     """The path of the home without links; None if it leads out of what belongs to its owner.
 
     Its owner may swap it for a link at any moment. Nothing is opened.
     """
-    real = os.path.realpath(home)
-    places = (real, *map(str, Path(real).parents))
     with contextlib.suppress(OSError):
+        real = os.path.realpath(home)
+        places = (real, *map(str, Path(real).parents))
         return real if any(os.lstat(place).st_uid == owner for place in places) else None
     return None
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.processes import descriptors, process_stat, seen_by_root
+from hermes_doctor.system import root_parent
 
 _PROC = Path("/proc")
 LOCK = "gateway.lock"
@@ -139,18 +140,23 @@ def is_reachable(home: Path) -> bool:
     return _PROC not in home.parents
 
 
-def may_belong(pid: int, home: Path, owner: int | None = None) -> bool:
-    """Whether a process runs as the owner of a home or as root, as every gateway of it does.
-
-    Root names the owner, who may swap the home for a link at any moment.
-    """
+def may_belong(pid: int, home: Path) -> bool:
+    """Whether a process runs as the owner of a home or as root, as every gateway of it does."""
     try:
-        owner = os.stat(home).st_uid if owner is None else owner
+        users = user_ids(pid)
+        return users is None or users <= {0, os.stat(home).st_uid}
+    except OSError:
+        return True
+
+
+def user_ids(pid: int) -> set[int] | None:
+    """The users that a process runs as: real, effective, saved; None if that cannot be seen."""
+    try:
         with open(f"/proc/{pid}/status", errors="replace") as file:
             said = next(line for line in file if line.startswith("Uid:"))
-        return {int(word) for word in said.split()[1:]} <= {0, owner}  # real and saved uid too
+        return {int(word) for word in said.split()[1:]}
     except (OSError, ValueError, StopIteration):
-        return True
+        return None
 
 
 def _from_here(pid: int, path: Path) -> Path:
@@ -162,7 +168,7 @@ def _shares(pid: int, kind: str) -> bool:
     """Whether a process is in our namespace of this kind; True if that cannot be seen."""
     own = ""
     try:
-        own = os.readlink(f"/proc/self/ns/{kind}")
+        own = root_parent.own_namespace(kind)
         return os.readlink(f"/proc/{pid}/ns/{kind}") == own
     except PermissionError:
         seen = (seen_by_root.process(pid) or {}).get("namespaces", {}).get(kind)

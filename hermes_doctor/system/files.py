@@ -108,7 +108,11 @@ def open_regular(path: StrPath, *, follow: bool = True) -> int:
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise CouldNotLook(text("{file}: not a regular file", file=Path(path).name))
+    judge(path, fd)
     return fd
+
+
+judge: Callable[[StrPath, int], None] = lambda *_: None  # noqa: E731 (it refuses a file)
 
 
 def read(

@@ -6,9 +6,27 @@ import contextlib
 import os
 import signal
 import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextlib.contextmanager
+def held_back() -> Iterator[Callable[[], object]]:
+    """Hold these signals back around a fork, in both processes, until what is yielded is called.
+
+    Otherwise one that comes at that moment finds the handlers of the other process.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _NUMBERS)
+
+    def let_in() -> object:
+        return signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+    try:
+        yield let_in
+    finally:
+        let_in()
 
 
 class PassedSignals:
@@ -38,15 +56,34 @@ class PassedSignals:
             with contextlib.suppress(OSError):
                 os.kill(self._pid, number)
 
+    def stop_sending(self) -> None:
+        """Pass nothing on any more: the child ends, and its number may be used again."""
+        self._pid = 0
+
+    def forget(self) -> None:
+        """Let the signals do what they did before; the parent passes on what came."""
+        self._came = []
+        self.restore()
+
     def restore(self) -> None:
-        """Let the signals do what they did before."""
+        """Let the signals do what they did before, and tell a process with handlers what came."""
         for number, old in self._before.items():
             signal.signal(number, old)
+        came, self._came = self._came, []
+        for one in came:
+            if self._has_handler(one):
+                self._before[signal.Signals(one)](one, None)
+
+    def _has_handler(self, number: int) -> bool:
+        """Whether a signal does not just end this process; a watch finishes its round."""
+        old = self._before.get(signal.Signals(number))
+        return callable(old) and old is not signal.default_int_handler
 
     def end_too(self) -> None:
         """End by the signal that has ended the child, if one was passed on."""
+        came = [number for number in self._came if not self._has_handler(number)]
         self.restore()
-        for number in self._came[-1:]:
+        for number in came[-1:]:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
 

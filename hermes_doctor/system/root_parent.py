@@ -37,6 +37,20 @@ def operator() -> int:
     return 0 if is_separate() else os.geteuid()
 
 
+_mounts = ""
+
+
+def keep_mounts(namespace: str) -> None:
+    """Note the namespace of root's mounts, which this process is about to leave."""
+    global _mounts
+    _mounts = namespace
+
+
+def own_namespace(kind: str) -> str:
+    """Return the namespace of this process; of mounts, that of root, who has added some."""
+    return (kind == "mnt" and _mounts) or os.readlink(f"/proc/self/ns/{kind}")
+
+
 def ask_root(action: str, *given: Any, descriptors: Sequence[int] = ()) -> Any:
     """Let the parent do one of its actions; only a separate process may call this."""
     assert _ask is not None

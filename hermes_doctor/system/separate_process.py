@@ -28,12 +28,20 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-from hermes_doctor.system import files, message_line, root_parent, time_limits, transfer
-from hermes_doctor.system.passed_signals import PassedSignals
+from hermes_doctor.system import (
+    becoming,
+    closed_folders,
+    message_line,
+    root_parent,
+    time_limits,
+    transfer,
+)
+from hermes_doctor.system.passed_signals import PassedSignals, held_back
 from hermes_doctor.system.privileges import Privileges
 from hermes_doctor.system.signals import delay_signals
 
@@ -49,7 +57,6 @@ _hanging: list[int] = []
 _EXPECTED: dict[str, type[BaseException]] = {
     kind.__name__: kind for kind in (CannotFix, CouldNotLook, Trouble, root_parent.NeedsRoot)
 }
-_NO_NEW_PRIVS, _SET_DUMPABLE, _DEATH_SIGNAL = 38, 4, 1
 
 
 class _Root:
@@ -84,6 +91,7 @@ def run_as(
     *,
     writes: bool = False,
     keep: Sequence[int] = (),
+    closed: Path | None = None,
 ) -> T:
     """Return what `work` returns in a child that has become the user; serve its actions meanwhile.
 
@@ -91,7 +99,7 @@ def run_as(
     values. Everything that the work imports must be loaded already, unless the user may read it.
     Raise CouldNotLook if it takes longer than `limit` seconds. If the work `writes`, the signals
     that ask this process to end are passed on, and the child ends by itself. It keeps the open
-    files in `keep`.
+    files in `keep`. A home that is `closed` to the user is shown to the child.
     """
     _refuse_another()
     _flush()
@@ -101,24 +109,18 @@ def run_as(
     except OSError as error:
         raise _not_started(error) from None
     signals = PassedSignals() if writes else None
+    pid = 0
     try:
-        parent, pid = os.getpid(), os.fork()
-    except OSError as error:
-        ours.close()
-        theirs.close()
-        if signals:
-            signals.restore()
-        raise _not_started(error) from None
-    if pid == 0:
-        if signals:
-            signals.restore()
-        ours.close()
-        _live(theirs, user, work, parent, modules, keep)
-    theirs.close()
-    if signals:
-        signals.send_to(pid)
-    try:
-        with ours:
+        with ours, held_back() as let_in:
+            parent, pid = os.getpid(), _fork(theirs)
+            if pid == 0:
+                ours.close()
+                begin = lambda: _begin(signals, let_in)  # noqa: E731
+                _live(theirs, user, work, parent, modules, keep, closed, begin)
+            theirs.close()
+            if signals:
+                signals.send_to(pid)
+            let_in()
             ours.settimeout(STILL)
             result = _serve(
                 ours,
@@ -131,7 +133,10 @@ def run_as(
             signals.end_too()
         raise CouldNotLook(message_line.CUT_OFF) from error
     finally:
-        _end(pid)
+        if pid:
+            if signals:
+                signals.stop_sending()
+            _end(pid)
         if signals:
             signals.restore()
     try:
@@ -139,6 +144,21 @@ def run_as(
     except ValueError:
         raise CouldNotLook("the result of the separate process is not valid") from None
     return made
+
+
+def _fork(line: socket.socket) -> int:
+    try:
+        return os.fork()
+    except OSError as error:
+        line.close()
+        raise _not_started(error) from None
+
+
+def _begin(signals: PassedSignals | None, let_in: Callable[[], object]) -> None:
+    """Let the child handle signals as the work does."""
+    if signals:
+        signals.forget()
+    let_in()
 
 
 def _not_started(error: OSError) -> CouldNotLook:
@@ -259,12 +279,17 @@ def _live(
     parent: int,
     modules: tuple[str, ...],
     keep: Sequence[int],
+    closed: Path | None,
+    begin: Callable[[], None],
 ) -> NoReturn:
     """Do the work in the child; never returns."""
     try:
+        begin()
         signal.set_wakeup_fd(-1)  # a watch has one
-        _close_others(line.fileno(), *keep)
-        become_permanently(user, parent)
+        becoming.close_others(line.fileno(), *keep)
+        if closed:
+            closed_folders.show(closed, user)
+        becoming.become_permanently(user, parent)
         root_parent.use(_Root(line).ask)
         result = transfer.dump(work(), modules)
         _flush()
@@ -284,46 +309,6 @@ def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()
-
-
-def become_permanently(user: Privileges, parent: int) -> None:
-    """Become the user with no way back, and end with the parent.
-
-    The user may neither trace this process nor read its memory, which has what root has loaded.
-    """
-    import ctypes
-
-    library = ctypes.CDLL(None, use_errno=True)
-    user.become()  # the kernel takes all capabilities away
-    library.prctl(_NO_NEW_PRIVS, 1, 0, 0, 0)
-    library.prctl(_SET_DUMPABLE, 0, 0, 0, 0)
-    library.prctl(_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(1)
-    if 0 in os.getresuid():
-        raise CouldNotLook("could not give up root's rights")
-    for name in ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"):  # root's, not this user's
-        os.environ.pop(name, None)
-    files.keep_user_home()
-    os.environ["HOME"] = _folder_of(user.uid)
-    os.chdir("/")
-
-
-def _folder_of(uid: int) -> str:
-    import pwd
-
-    try:
-        return pwd.getpwuid(uid).pw_dir
-    except KeyError:
-        return "/"
-
-
-def _close_others(*kept: int) -> None:
-    """Close all descriptors but the standard ones and these."""
-    first = 3
-    for fd in (*sorted(kept), 65536):
-        os.closerange(first, fd)
-        first = fd + 1
 
 
 def _describe(error: BaseException) -> str:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from hermes_doctor.home import Home
 from hermes_doctor.message import text
-from hermes_doctor.model import Trouble
+from hermes_doctor.model import CouldNotLook, Trouble
 from hermes_doctor.records.updates import (
     BACKED_UP,
     UPDATED,
@@ -29,38 +29,38 @@ INSIDE = "HERMES_DOCTOR_UPDATE"
 """Environment variable for the command: an update that it starts is already guarded."""
 
 
-def run_command(home: Home, update: Update, command: Sequence[str]) -> int:
-    """Run the command as if it had been typed; return its exit code."""
-    records = UpdateRecords(home)
-    update.stage = UPDATING
-    update.guard = process_identity(os.getpid()) or []
-    records.save(update)
-    inside = f"{update.id}:{home.path}"
+def note(home: Home, update: Update, **facts: Any) -> None:
+    """Store these facts in the record of an update."""
+    for name, value in facts.items():
+        setattr(update, name, value)
+    UpdateRecords(home).save(update)
+
+
+def run_command(id: str, home: Home, command: Sequence[str], note: Callable[..., None]) -> int:
+    """Run the command of an update as if it had been typed; return its exit code.
+
+    `note` stores facts in the update's record.
+    """
+    note(stage=UPDATING, guard=process_identity(os.getpid()) or [])
+    inside = f"{id}:{home.path}"
     try:
         with memory_limit.lifted():
             child = subprocess.Popen(command, env={**os.environ, INSIDE: inside})
     except OSError as error:
-        update.stage = BACKED_UP
-        update.guard = []
-        records.save(update)
+        note(stage=BACKED_UP, guard=[])
         raise Trouble(_unrun(command, error)) from None
     with _forwarding(child):
-        update.child = process_identity(child.pid) or []
-        records.save(update)
+        note(child=process_identity(child.pid) or [])
         code = child.wait()
-    update.exit_code = code
-    update.stage = UPDATED
-    records.save(update)
+    note(exit_code=code, stage=UPDATED)
     return code
 
 
-def record_command(home: Home) -> None:
+def record_command(home: Home, pid: int) -> None:
     """Record that this process is about to become the command of the last update."""
-    records = UpdateRecords(home)
-    update = records.last()
+    update = UpdateRecords(home).last()
     if update is not None and update.chat and update.stage == UPDATING:
-        update.child = process_identity(os.getpid()) or []
-        records.save(update)
+        note(home, update, child=process_identity(pid) or [])
 
 
 def exec_command(command: Sequence[str]) -> NoReturn:
@@ -81,16 +81,23 @@ def _unrun(command: Sequence[str], error: OSError) -> str:
     )
 
 
-def is_guarded() -> bool:
-    """Whether a guarded command started us; the variable alone may be a leftover."""
+def is_guarded(look: Callable[[Path, Callable[[], bool]], bool] = lambda _, work: work()) -> bool:
+    """Whether a guarded command started us; the variable alone may be a leftover.
+
+    `look` looks into that home, as its owner if root asks.
+    """
     id, _, place = os.environ.get(INSIDE, "").partition(":")
     if not id or not place.startswith("/"):
         return False
-    try:
+
+    def is_running() -> bool:
         update = UpdateRecords(Home(Path(place))).load(id)
-    except Trouble:
+        return update.stage == UPDATING and update.is_running()
+
+    try:
+        return look(Path(place), is_running)
+    except (CouldNotLook, Trouble):
         return False
-    return update.stage == UPDATING and update.is_running()
 
 
 @contextmanager

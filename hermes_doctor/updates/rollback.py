@@ -20,6 +20,7 @@ from hermes_doctor.model import CannotFix
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.records.updates import Update
 from hermes_doctor.sqlite.files import sidecars
+from hermes_doctor.system import root_parent
 from hermes_doctor.system.accounts import Account
 from hermes_doctor.updates import (
     current_hermes,
@@ -225,5 +226,6 @@ def _ask(one: RollbackCommand, owner: Account, hold: int) -> CommandResult:
     """Run a command as the home's owner, with our environment if that is us, else a login's."""
     if one.as_current_user:
         return run_command(one.words, env=os.environ, limit=LIMIT, pass_fds=(hold,))
-    env = dict(os.environ) if owner.is_us else login_environment(owner)
+    own = owner.is_us and not root_parent.is_separate()
+    env = dict(os.environ) if own else login_environment(owner)
     return run_command(one.words, user=owner, env=env, limit=LIMIT, pass_fds=(hold,))

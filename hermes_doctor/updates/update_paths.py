@@ -11,6 +11,7 @@ from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import CouldNotLook, Gateway
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.processes.process_stat import environment
+from hermes_doctor.system import root_parent
 from hermes_doctor.updates import chat_hook, launcher, shell_startup
 
 INSTALL = "hermes-doctor hook install"
@@ -36,7 +37,7 @@ def list_ways(home: Home) -> list[UpdatePath]:
 def _shell(home: Home) -> UpdatePath:
     name = "hermes update"
     owner = os.stat(home.path).st_uid
-    if os.geteuid() == 0 and owner != 0:
+    if root_parent.operator() == 0 and owner != 0:
         return UpdatePath(
             name,
             False,

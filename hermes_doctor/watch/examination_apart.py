@@ -6,6 +6,7 @@ import gc
 from collections.abc import Callable
 from typing import Any
 
+from hermes_doctor import known_secrets
 from hermes_doctor.examination.running_checks import describe_crash
 from hermes_doctor.lazy import EMPTY
 from hermes_doctor.model import CouldNotLook, Report
@@ -40,7 +41,7 @@ class ExaminationApart:
     def __call__(self) -> Report:
         """Return the report; what goes wrong in the process is raised here."""
         try:
-            found, news, sound = self._separate(
+            found, news, sound, words = self._separate(
                 self._work, lambda: self._children.run(self._work, limit=LIMIT)
             )
         except ChildFailed as why:
@@ -49,16 +50,19 @@ class ExaminationApart:
             raise CouldNotLook(str(found))
         self._preloading.load(news)
         known_sound.adopt(sound)
+        known_secrets.adopt_judged(words)
         gc.collect()  # a watch makes little garbage, so it would be left for a thousand rounds
         return found._replace(effects=self._plugins.effects)
 
-    def _work(self) -> tuple[Report | str, list[list[str]], dict[str, Any]]:
+    def _work(self) -> tuple[Report | str, list[list[str]], dict[str, Any], dict[str, bool]]:
         """Examine, in the process; return the report, or why there is none."""
         self._preloading.begin()
+        judged = {*known_secrets.judged}
         try:
             found = self._examine()._replace(effects=EMPTY)
-            return found, self._preloading.news(), known_sound.known()
+            words = {one: used for one, used in known_secrets.judged.items() if one not in judged}
+            return found, self._preloading.news(), known_sound.known(), words
         except CouldNotLook as doubt:
-            return str(doubt), [], {}
+            return str(doubt), [], {}, {}
         except Exception as error:  # noqa: BLE001 (one bad round must not end the watch)
-            return f"it crashed: {describe_crash(error)}", [], {}
+            return f"it crashed: {describe_crash(error)}", [], {}, {}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,14 +19,17 @@ from hermes_doctor.gateway.detached import Detached
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.probes import root_actions as looks
+from hermes_doctor.processes import process_stat
 from hermes_doctor.records import last_ask
 from hermes_doctor.supervisors.scope import system_scope
 from hermes_doctor.system import privileges, root_parent, separate_process
 from hermes_doctor.system.files import snapshot
-from tests.helpers import crash_server, support
+from tests.helpers import budget, crash_server, support
 from tests.helpers.crash_server import STRANGER
 from tests.helpers.fake_managers import straw
 from tests.helpers.real.gateways import end
+from tests.probes.test_probes import pretender
+from tests.probes.test_root_actions import Swapper
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root has something to do")
 USER = privileges.Privileges(STRANGER, STRANGER, (STRANGER,), Path("/"), can_reach=True)
@@ -243,6 +249,81 @@ def test_numbers_are_no_open_files(theirs: Path) -> None:
 
     with pytest.raises(CouldNotLook, match="root could not do it"):
         separate_process.run_as(USER, work, root_actions.actions(theirs, STRANGER))
+
+
+OWN = "hermes-gateway-own.service"
+GIVEN: dict[str, list[object]] = {
+    "run": [["systemctl", "--system", "stop", OWN], 5.0],
+    "begin": [["systemctl", "--system", "start", OWN]],
+    "start_gateway": [["/bin/sh", "-c", "id -u"], {"PATH": "/usr/bin:/bin"}, 0o077],
+    "exit_code": [1, 0.0],
+    "give": ["auth.json", STRANGER, STRANGER, True],
+    "had_owner": [0, 0],
+    "keep_last_ask": ["{}"],
+}
+"""What the process asks for."""
+
+
+@pytest.mark.parametrize("name", [*GIVEN, "signal_gateway"])
+def test_a_home_that_is_swapped_at_any_moment(
+    name: str, programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No service and no gateway of root's own home is touched, and no file of it is given."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    dice = budget.chance(43)
+    with contextlib.ExitStack() as stack:
+        place = stack.enter_context(support.reachable_folder())
+        home = support.healthy(place / "user" / "home")
+        crash_server.chown(home.parent)
+        os.chown(home / "auth.json", 0, 0)
+        own = support.healthy(tmp_path / "own")
+        support.put(programs.parent / "units" / OWN, UNIT.format(home=own))
+        output = stack.enter_context((tmp_path / "output").open("wb"))
+        pid = stack.enter_context(
+            pretender(tmp_path / "hermes", {"HERMES_HOME": str(own)}, lock=own / "gateway.lock")
+        )
+        started = process_stat.stat(pid)
+        assert started is not None
+        given = GIVEN | {"signal_gateway": [pid, started.start_time, int(signal.SIGKILL)]}
+        assert {*given} == {*root_actions.actions(home, STRANGER)}
+        before = support.tree(own)
+        swapper = Swapper(home, own, dice)
+        swapper.start()
+        try:
+            for _ in range(budget.tries(10, 200)):
+                time.sleep(dice.uniform(0, 0.005))
+                with contextlib.suppress(*REFUSALS):
+                    _ask(home, name, given[name], output.fileno())
+        finally:
+            swapper.over.set()
+            swapper.join()
+        assert swapper.swaps
+        assert support.tree(own) == before
+        assert process_stat.stat(pid) == started or Path(f"/proc/{pid}").exists()
+    assert OWN not in (programs.read_text() if programs.exists() else "")
+    assert {*(tmp_path / "output").read_text().split()} <= {str(STRANGER)}
+
+
+REFUSALS = (CannotFix, CouldNotLook, Trouble, OSError, KeyError)
+
+
+def _ask(home: Path, name: str, given: list[object], output: int) -> None:
+    """Let root do an action, with files that are opened while the home is swapped."""
+    action, files = root_actions.actions(home, STRANGER)[name], []
+    try:
+        if name in ("give", "start_gateway"):
+            files.append(os.open(home, os.O_PATH))
+        if name in ("give", "had_owner"):
+            files.append(os.open(home / "auth.json", os.O_PATH))
+        if name == "give":
+            given = [*given, [*snapshot(home / "auth.json")]]
+        passed = (*files, output) if name == "start_gateway" else tuple(files)
+        pid = action(*given, **({"descriptors": passed} if passed else {}))
+        if name in ("begin", "start_gateway"):
+            os.waitpid(pid, 0)
+    finally:
+        for fd in files:
+            os.close(fd)
 
 
 def test_the_last_question_is_root_s_own(

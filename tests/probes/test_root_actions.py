@@ -17,9 +17,10 @@ import pytest
 
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.probes import root_actions
-from tests.helpers import budget, support
+from tests.helpers import budget, crash_server, support
 from tests.helpers.crash_server import STRANGER
 from tests.helpers.real.gateways import end
+from tests.probes.test_probes import pretender
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root has something to do")
 
@@ -191,6 +192,28 @@ def test_a_process_of_root(home: Path, holder: subprocess.Popen[bytes]) -> None:
     assert [one[1:] for one in seen["files"]] == [[str(home / "state.db"), st.st_dev, st.st_ino]]
     assert [*seen["details"]] == [seen["files"][0][0]]
     assert (seen["environ"], seen["cwd"], seen["maps"]) == (None, None, None)
+
+
+def test_a_gateway_of_root_in_its_own_home(tmp_path: Path) -> None:
+    """The owner of another home learns which home it uses, and none of its keys."""
+    with support.reachable_folder() as place:
+        theirs = crash_server.chown(support.healthy(place / "home"))
+        own = support.healthy(tmp_path / "own")
+        shown = {}
+        for home in (own, theirs):
+            env = {"HERMES_HOME": str(home), "KEY": CANARY}
+            for lock in (None, home / "gateway.lock"):
+                with pretender(tmp_path / "program", env, lock=lock) as pid:
+                    shown[home, lock] = root_actions.actions(theirs, STRANGER)["process"](pid)
+        os.rename(theirs, place / "aside")
+        theirs.symlink_to(own)
+        with pretender(tmp_path / "program", {"HERMES_HOME": str(theirs), "KEY": CANARY}) as pid:
+            shown[theirs, Path("/")] = root_actions.actions(theirs, STRANGER)["process"](pid)
+    for (home, lock), seen in shown.items():
+        mine = home == theirs and lock != Path("/")
+        assert (CANARY in json.dumps(seen)) == mine, (home, lock)
+        assert seen["environ"]["HERMES_HOME"] == str(home)
+        assert bool(seen["maps"]) == mine
 
 
 def test_a_process_that_has_ended(home: Path, holder: subprocess.Popen[bytes]) -> None:

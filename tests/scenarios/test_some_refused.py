@@ -160,21 +160,22 @@ def test_all_are_refused(home: Path, mine: Path, name: str) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can act for another user")
-def test_a_file_of_somebody_else(home: Path, mine: Path, tmp_path: Path) -> None:
+def test_a_file_of_somebody_else(home: Path, mine: Path) -> None:
     """A note that leads out of the home to a file of root's is refused; its neighbour is done."""
-    victim = support.put(tmp_path / "victim", "rude", 0o644)
-    support.put(home / "note-a", "rude")
-    (home / "note-link").symlink_to(victim)
-    crash_server.chown(home)
+    with support.reachable_folder() as place:
+        victim = support.put(place / "victim", "rude", 0o644)
+        support.put(home / "note-a", "rude")
+        (home / "note-link").symlink_to(victim)
+        crash_server.chown(home)
 
-    done = repair(home, mine, "--json")
+        done = repair(home, mine, "--json")
 
-    assert done.code == 1
-    ended = outcomes(done)
-    assert ended["note-a"] == ("verified", None)
-    assert ended["note-link"][0] == "refused"
-    assert "does not belong to the owner of the home" in (ended["note-link"][1] or "")
-    assert victim.read_text() == "rude"
+        assert done.code == 1
+        ended = outcomes(done)
+        assert ended["note-a"] == ("verified", None)
+        assert ended["note-link"][0] == "refused"
+        assert "not to the owner of the home" in (ended["note-link"][1] or "")
+        assert victim.read_text() == "rude"
 
 
 def test_a_database_in_use(home: Path, mine: Path) -> None:

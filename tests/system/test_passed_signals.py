@@ -9,12 +9,15 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
+from hermes_doctor.model import CouldNotLook
 from hermes_doctor.system.privileges import Privileges
 from hermes_doctor.system.root_parent import ask_root
 from hermes_doctor.system.separate_process import run_as
 from hermes_doctor.system.signals import Interrupted, interruptible
+from tests.helpers import budget
 from tests.helpers.crash_server import STRANGER
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
@@ -56,6 +59,92 @@ def test_it_ends_as_its_child_did() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
 
     assert done.returncode == -signal.SIGTERM, done.stderr
+
+
+RACES = """
+import os, random, signal, sys, time
+from pathlib import Path
+from hermes_doctor.system.privileges import Privileges
+from hermes_doctor.system.separate_process import run_as
+user = Privileges({stranger}, {stranger}, ({stranger},), Path("/"), True)
+dice, number, lost = random.Random({seed}), {number}, 0
+heard = []
+signal.signal(number, lambda *_: heard.append(os.getpid()))
+def work():
+    until = time.monotonic() + 0.01
+    while time.monotonic() < until and not heard:
+        time.sleep(0.0005)
+    return bool(heard)
+for _ in range({races}):
+    del heard[:]
+    sender = os.fork()
+    if not sender:
+        time.sleep(dice.uniform(0, 0.012))
+        os.kill(os.getppid(), number)
+        os._exit(0)
+    dice.random()
+    told = run_as(user, work, {{}}, writes={writes})
+    in_time = os.waitpid(sender, os.WNOHANG)[0] == sender
+    os.waitpid(sender, 0) if not in_time else None
+    time.sleep(0)
+    lost += heard != [os.getpid()]
+print(lost)
+"""
+
+
+@pytest.mark.parametrize("writes", [False, True])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_process_with_handlers_hears_each_signal(number: int, writes: bool) -> None:
+    """A watch is told of one that comes at any moment around the fork, exactly once."""
+    program = RACES.format(
+        stranger=STRANGER,
+        seed=budget.chance(7).random(),
+        number=int(number),
+        races=budget.tries(20, 200),
+        writes=writes,
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+
+    assert (done.returncode, done.stdout) == (0, b"0\n"), done.stderr
+
+
+def test_the_child_hears_what_came_around_the_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither process has the handlers of the other one at that moment."""
+    fork = os.fork
+
+    def slow() -> int:
+        pid = fork()
+        if pid:
+            os.kill(pid, signal.SIGHUP)  # before it has handlers of its own
+        else:
+            time.sleep(0.2)
+        return pid
+
+    heard: list[int] = []
+    before = signal.signal(signal.SIGHUP, lambda *_: heard.append(1))
+    monkeypatch.setattr(os, "fork", slow)
+    try:
+        assert run_as(USER, lambda: len(heard), {}, writes=True) == 1
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_a_watch_survives_its_child() -> None:
+    """If the child is killed, a process with handlers of its own is told, and goes on."""
+    heard: list[int] = []
+    before = signal.signal(signal.SIGHUP, lambda *_: heard.append(1))
+
+    def both() -> None:
+        os.kill(os.getpid(), signal.SIGHUP)
+        [child] = psutil.Process().children()
+        child.kill()
+
+    try:
+        with pytest.raises(CouldNotLook):
+            run_as(USER, lambda: ask_root("both"), {"both": both}, writes=True)
+        assert heard == [1]
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_an_answer_belongs_to_its_question() -> None:
