@@ -90,7 +90,9 @@ class PlaceReader:
 
 def _words(rows: Iterable[PlaceRow]) -> tuple[re.Pattern[str], Mapping[str, PlaceRow]]:
     """Return a pattern for the words of places, and the place of each word."""
-    plain, common, places = [], [], {}
+    plain: list[str] = []
+    common: list[str] = []
+    places: dict[str, PlaceRow] = {}
     for row in rows:
         (common if row.common else plain).extend(map(re.escape, row.words))
         places |= {word.lower(): row for word in row.words}
@@ -105,9 +107,9 @@ def _words(rows: Iterable[PlaceRow]) -> tuple[re.Pattern[str], Mapping[str, Plac
             rf"(?:platform[=: ]['\"]?|[✓✗] )(?P<before>{longest})\b",
             r"\b(?:Reconnect|Fatal|Secondary|Skipping|reconnecting|disconnecting|configure) "
             rf"(?P<verb>{longest})\b",
-            rf"\b(?P<adapter>{longest})(?= (?:adapter|reconnect)|:-?\w|/-?\d)",
+            rf"\b(?P<adapter>{longest})(?= (?:adapter|reconnect))",
             rf"^(?P<start>{longest})(?=: | (?:paused|resumed|queued|has been|failed|connected))",
-            rf"\b(?:for|to|on) (?P<for>{longest})(?=: | via\b|/)",
+            rf"\b(?:for|to|on) (?P<for>{longest})(?=:| via\b|/)",
         ]
     return re.compile("(?i)" + "|".join(ways) if ways else r"(?!)"), places
 
@@ -120,6 +122,8 @@ def fields_of(text: str) -> dict[str, str]:
     found = {}
     for name, way in _FIELDS:
         match = way.search(start)
-        if match and (match[0].endswith(("'", '"')) or "=" in match[0] or _ID.fullmatch(match[name])):
+        if match and (
+            match[0].endswith(("'", '"')) or "=" in match[0] or _ID.fullmatch(match[name])
+        ):
             found[name] = match[name].rstrip(".:,")
     return found

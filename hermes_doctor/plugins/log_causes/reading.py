@@ -8,20 +8,10 @@ from pathlib import Path
 from hermes_doctor.lazy import EMPTY, NamedTuple
 from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.plugins.log_causes.cause import Cause as Cause
+from hermes_doctor.plugins.log_causes.place import Place as Place
 
 MOST_KNOWN = 500
 """Texts whose readings are remembered, because logs repeat themselves."""
-
-
-class Place(NamedTuple):
-    """Who reports something."""
-
-    part: str
-    """gateway, platform, model, tools, cron, kanban, data, update, dashboard, memory or plugins."""
-    name: str
-    """The platform's id, such as `telegram`; else the words of the place."""
-    label: str
-    """The place as people write it."""
 
 
 class Reading(NamedTuple):
