@@ -60,8 +60,10 @@ class Phrases(NamedTuple):
     """The phrases that name an operation or an outcome."""
 
     name: str
-    phrases: Sequence[str]
-    """Regular expressions, whatever the case; each begins at the start of a word."""
+    phrases: Sequence[tuple[str, Sequence[str]]]
+    """Regular expressions for words in small or capital letters, each with literals in small
+    letters of which every match contains one; none if any text may match.
+    """
 
 
 class SuccessRow(NamedTuple):
