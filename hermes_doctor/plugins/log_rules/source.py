@@ -9,6 +9,7 @@ from typing import Any
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import Severity
+from hermes_doctor.plugins.log_causes import place_source
 from hermes_doctor.plugins.log_rules.rule import FIELDS, KINDS, LEVELS, LinePattern, Rule
 from hermes_doctor.plugins.tables import patterns
 from hermes_doctor.plugins.tables.yaml_lists import (
@@ -54,6 +55,10 @@ _ANYWHERE = rf"^(?!{_OTHERS})(?=.{{0,400}}?(?:%s))\W{{0,8}}[\w. -]{{1,40}}"
 """Shows only the first words of the line, which are Hermes' own; later ones may not be."""
 
 
+NOT_RULES = place_source.NAMES | {"causes.yaml"}
+"""Files of a folder that hold something else."""
+
+
 class Sample(NamedTuple):
     """Example lines of a rule, which its tests match."""
 
@@ -77,7 +82,7 @@ def read(folder: Path) -> RuleSource:
     samples: list[Sample] = []
     faults: list[RuleMistake] = []
     for path in sorted(folder.glob("*.yaml")):
-        if path.name == "causes.yaml":
+        if path.name in NOT_RULES:
             continue
         for number, raw in mappings(path, "rules", faults):
             made: list[Sample] = []
