@@ -10,7 +10,7 @@ from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.plugins.log_causes.cause import Cause as Cause
 from hermes_doctor.plugins.log_causes.cause_index import CauseIndex, Found
 from hermes_doctor.plugins.log_causes.error_parts import parts_of
-from hermes_doctor.plugins.log_causes.fields import with_fields
+from hermes_doctor.plugins.log_causes.fields import lacks_fields, with_fields
 from hermes_doctor.plugins.log_causes.phrases import OperationReader, OutcomeReader, own_words
 from hermes_doctor.plugins.log_causes.place import Place as Place
 from hermes_doctor.plugins.log_causes.place_reader import PlaceReader, fields_of
@@ -102,6 +102,9 @@ class Reader:
         if not found:
             return None, EMPTY
         best = min(found, key=_order)
+        if lacks_fields(best):
+            outer = self.index.find(parts.message)
+            best = min((best, *(one for one in outer if one.cause == best.cause)), key=_order)
         return best.cause, with_fields(best, (*parts.exceptions, parts.message))
 
 
