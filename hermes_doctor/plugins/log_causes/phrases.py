@@ -13,6 +13,8 @@ MOST_KNOWN = 2000
 OUTCOME_WITHIN = 600
 """An outcome is named among this many first characters."""
 _OWN = pattern(r"(?:\W{0,4}\[[^\]]{0,60}\]:? ?){0,2}[^:'\"({\[=<]{0,100}")
+_LABEL = pattern(r"\W{0,4}[\w.-]{1,24}(?: [\w.-]{1,16})?: ")
+"""What some lines begin with instead of a tag, such as `Matrix: `."""
 
 
 def own_words(text: str) -> str:
@@ -28,15 +30,21 @@ class OperationReader:
         self._phrases = _Phrases(rows)
         self._known: dict[str, str] = {}
 
-    def read(self, words: str, usual: str = WORK) -> str:
+    def read(self, text: str, usual: str = WORK) -> str:
         """Return the operation of a line; the usual one if its words name none."""
+        found = self._of_words(own_words(text))
+        if not found and (label := _LABEL.match(text)):
+            found = self._of_words(own_words(text[label.end() : label.end() + 200]))
+        return found or usual
+
+    def _of_words(self, words: str) -> str:
         known = self._known.get(words)
         if known is None:
             found = min(self._phrases.find(words), default=None)
             known = self._phrases.names[found[1]] if found else ""
             if len(self._known) < MOST_KNOWN:
                 self._known[words] = known
-        return known or usual
+        return known
 
 
 class OutcomeReader:

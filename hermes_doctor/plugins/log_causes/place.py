@@ -90,16 +90,16 @@ class PlaceTables(NamedTuple):
 _ROWS = (PlaceRow, Phrases, Phrases, SuccessRow)
 
 
-def pack(tables: PlaceTables) -> list[list[list[Any]]]:
+def pack(tables: PlaceTables) -> list[Any]:
     """Convert tables to lists that JSON can store."""
-    return [
-        [[list(value) if isinstance(value, tuple) else value for value in row] for row in table]
-        for table in tables
-    ]
+    return [_plain(table) for table in tables]
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(one) for one in value] if isinstance(value, (tuple, list)) else value
 
 
 def unpack(packed: Sequence[Sequence[Sequence[Any]]]) -> PlaceTables:
     """Rebuild tables from their packed form."""
-    return PlaceTables(
-        *([kind(*row) for row in table] for kind, table in zip(_ROWS, packed, strict=True))
-    )
+    rows = zip(_ROWS, packed, strict=True)
+    return PlaceTables(*([kind(*row) for row in table] for kind, table in rows))
