@@ -33,7 +33,7 @@ OWNERS = {
     "DASH-": "dashboard",
     "PLATFORM-": "platform",
 }
-"""By the first words of codes about one part of the bot: what the words of a cause are about then."""
+"""By the start of codes about one part of the bot: what the words of such a cause are about."""
 THEIRS = {
     "model|provider": ("model", "gateway", "data"),  # which write about calls of the model, too
     "Docker|container|program": ("tools",),
