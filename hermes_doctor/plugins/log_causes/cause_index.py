@@ -10,6 +10,8 @@ from hermes_doctor.plugins.log_causes.cause import Cause, Signs
 from hermes_doctor.plugins.log_causes.errno_table import ERRORS, SPELLINGS, names_of
 from hermes_doctor.plugins.tables.word_index import WORD, WordIndex
 
+SAYS_LITTLE = 80
+"""Causes from this rank on are named by words that say little, such as `timed out`."""
 _WORD = pattern(r"\w+")
 _NUMBER = pattern(
     r"(?:\[Errno |\[WinError |\[WSAError |\(os error |\berrno[=:] ?'?|\bsystem error: )"
@@ -67,7 +69,7 @@ class CauseIndex:
         self.codes = {name: name for name in ERRORS} | SPELLINGS
 
     def find(self, text: str) -> list[Found]:
-        """Return the causes that a text names, those of exception classes last."""
+        """Return the causes that a text names; by the classes of exceptions if the words do not."""
         small = text.lower()
         words = {*_WORD.findall(text)}
         found: list[Found] = []
@@ -89,6 +91,8 @@ class CauseIndex:
         for name, at in (errors or dict(self._codes(text, words))).items():
             if name in self.errors:
                 found.append(Found(self.causes[self.errors[name]], EMPTY, at))
+        if any(one.cause.rank < SAYS_LITTLE for one in found):
+            return found  # the words of an error say more than the name of its class
         for name in words & self.names.keys():
             self.tried += 1
             if match := _compiled(name + _AFTER_NAME).search(text):

@@ -33,6 +33,8 @@ _SAID = pattern(
 """What somebody said, in quotes after a name for it."""
 _TAG = pattern(r"(?:\W{0,4}\[(?!Errno|WinError|SSL)[^\]]{0,80}\]:? ?){0,3}")
 _NAMED = pattern(r"\b[\w.]{0,80}[a-z](?:Error|Exception|Timeout)[:(]")
+_ALONE = pattern(r"[\w.]{0,80}[A-Z]\w{2,60}: ")
+"""A name such as `telegram.error.TimedOut: `."""
 _ERROR_NUMBER = pattern(r"\[(?:Errno|WinError|SSL)\b")
 
 
@@ -73,7 +75,9 @@ def _error_start(message: str) -> int:
     colon = message.find(": ", start)
     if colon < 0:
         return len(message)
-    if _ERROR_NUMBER.search(message, start, colon) or _is_open(message[start:colon]):
+    if _ERROR_NUMBER.search(message, start, colon) or _ALONE.match(message, start):
+        return start
+    if _is_open(message[start:colon]):
         return start
     named = _NAMED.search(message, colon + 2)
     return named.start() if named else colon + 2
