@@ -20,6 +20,7 @@ _NUMBER = pattern(
     r"|Connection\w{0,10}|BrokenPipe|BlockingIO|ClientOS)Error)\((?P<shown>-?\d{1,5}), ",
     re.IGNORECASE,
 )
+_NUMBERED = ("errno", "winerror", "wsaerror", "os error ", "system error", "error(", "gaierror(")
 _AFTER_NAME = r"\b(?![\w.])(?:$|[:;,()'\">\]}]|\. ?$| [-–(]| in \b| at \b)"
 
 
@@ -88,7 +89,7 @@ class CauseIndex:
                 if match := _compiled(sign.pattern).search(text):
                     fields = {name: value for name, value in match.groupdict().items() if value}
                     found.append(Found(self.causes[sign.number], fields, match.start()))
-        for name, at in (errors or dict(self._codes(text, words))).items():
+        for name, at in (errors or dict(self._codes(text, small, words))).items():
             if name in self.errors:
                 found.append(Found(self.causes[self.errors[name]], EMPTY, at))
         if any(one.cause.rank < SAYS_LITTLE for one in found):
@@ -99,11 +100,11 @@ class CauseIndex:
                 found.append(Found(self.causes[self.names[name]], EMPTY, match.start()))
         return found
 
-    def _codes(self, text: str, words: set[str]) -> Iterator[tuple[str, int]]:
+    def _codes(self, text: str, small: str, words: set[str]) -> Iterator[tuple[str, int]]:
         """Yield the errors whose names or numbers a text has, and where."""
         for word in words & self.codes.keys():
             yield self.codes[word], text.find(word)
-        if "rro" not in text and "errno" not in text:
+        if not any(one in small for one in _NUMBERED):
             return
         for match in _NUMBER.finditer(text):
             names = names_of(int(match["number"] or match["shown"]), "[win" in match[0].lower())

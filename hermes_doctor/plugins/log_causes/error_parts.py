@@ -33,8 +33,12 @@ _SAID = pattern(
 """What somebody said, in quotes after a name for it."""
 _TAG = pattern(r"(?:\W{0,4}\[(?!Errno|WinError|SSL)[^\]]{0,80}\]:? ?){0,3}")
 _NAMED = pattern(r"\b[\w.]{0,80}[a-z](?:Error|Exception|Timeout)[:(]")
-_ALONE = pattern(r"[\w.]{0,80}[A-Z]\w{2,60}: ")
+_ALONE = pattern(
+    r"(?:\w{1,40}\.){1,5}[A-Z]\w{2,60}: "
+    r"|[A-Z]\w{0,60}(?:Error|Exception|Timeout|TimedOut|Closed|ClosedError|ClosedOK|File|Failure): "
+)
 """A name such as `telegram.error.TimedOut: `."""
+_ERROR_WORD = pattern(r"\b[Ee]rror: ")
 _ERROR_NUMBER = pattern(r"\[(?:Errno|WinError|SSL)\b")
 
 
@@ -77,15 +81,11 @@ def _error_start(message: str) -> int:
         return len(message)
     if _ERROR_NUMBER.search(message, start, colon) or _ALONE.match(message, start):
         return start
-    if _is_open(message[start:colon]):
+    if "(Caused by " in message[start:colon]:
         return start
+    inner = [one.end() for one in _ERROR_WORD.finditer(message, colon)]
     named = _NAMED.search(message, colon + 2)
-    return named.start() if named else colon + 2
-
-
-def _is_open(text: str) -> bool:
-    """Tell whether a text ends inside brackets, which belong together."""
-    return text.count("(") > text.count(")")
+    return named.start() if named else max([colon + 2, *inner])
 
 
 def _exceptions(lines: Sequence[str]) -> Iterator[str]:
