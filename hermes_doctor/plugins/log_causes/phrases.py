@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from hermes_doctor.lazy import pattern
 from hermes_doctor.plugins.log_causes.place import WORK, Phrases
-from hermes_doctor.plugins.tables.word_index import WordIndex
+from hermes_doctor.plugins.tables.word_index import WORD
 
 MOST_KNOWN = 2000
 """Operations of first words that are remembered: a release has about as many."""
-OUTCOME_WITHIN = 600
+OUTCOME_WITHIN = 400
 """An outcome is named among this many first characters."""
 _OWN = pattern(r"(?:\W{0,4}\[[^\]]{0,60}\]:? ?){0,2}[^:'\"({\[=<]{0,100}")
 _LABEL = pattern(r"\W{0,4}[\w.-]{1,24}(?: [\w.-]{1,16})?: ")
@@ -66,15 +66,21 @@ class _Phrases:
     def __init__(self, rows: Sequence[Phrases]) -> None:
         self.names = [row.name for row in rows]
         self._phrases = [(number, one) for number, row in enumerate(rows) for one, _ in row.phrases]
-        texts = [literals for row in rows for _, literals in row.phrases]
-        self._literals = WordIndex(
-            (literal, place) for place, found in enumerate(texts) for literal in found or ("",)
-        )
+        self._always: list[int] = []
+        """Phrases without a literal."""
+        self._literals: dict[str, list[int]] = {}
+        for place, (_, literals) in enumerate(one for row in rows for one in row.phrases):
+            for literal in literals:
+                self._literals.setdefault(literal.removeprefix(WORD), []).append(place)
+            if not literals:
+                self._always.append(place)
         self._patterns: dict[str, re.Pattern[str]] = {}
 
     def find(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield where a phrase begins in a text, and the number of its row."""
-        for place in sorted({place for _, place in self._literals.find(text.lower())}):
+        small = text.lower()
+        likely = [places for literal, places in self._literals.items() if literal in small]
+        for place in sorted({*self._always}.union(*likely)):
             number, phrase = self._phrases[place]
             pattern = self._patterns.get(phrase)
             if pattern is None:
