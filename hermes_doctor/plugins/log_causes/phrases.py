@@ -11,9 +11,13 @@ from hermes_doctor.plugins.tables.word_index import WORD
 
 MOST_KNOWN = 2000
 """Operations of first words that are remembered: a release has about as many."""
+WITHIN = 200
+"""An operation is named among this many first characters."""
 OUTCOME_WITHIN = 400
 """An outcome is named among this many first characters."""
 _OWN = pattern(r"(?:\W{0,4}\[[^\]]{0,60}\]:? ?){0,2}[^:'\"({\[=<]{0,100}")
+_VALUE = pattern(r"'[^']{0,80}' ?|\"[^\"]{0,80}\" ?|\([^()]{0,80}\) ?")
+"""What stands in quotes or brackets is the name of something or words of people."""
 _LABEL = pattern(r"\W{0,4}[\w.-]{1,24}(?: [\w.-]{1,16})?: ")
 """What some lines begin with instead of a tag, such as `Matrix: `."""
 
@@ -33,9 +37,12 @@ class OperationReader:
 
     def read(self, text: str, usual: str = WORK) -> str:
         """Return the operation of a line; the usual one if its words name none."""
-        found = self._of_words(own_words(text))
-        if not found and (label := _LABEL.match(text)):
-            found = self._of_words(own_words(text[label.end() : label.end() + 200]))
+        start = text[:WITHIN]
+        if any(sign in start for sign in "'\"(_"):
+            start = _VALUE.sub("", start).replace("_", " ")
+        found = self._of_words(own_words(start))
+        if not found and (label := _LABEL.match(start)):
+            found = self._of_words(own_words(start[label.end() :]))
         return found or usual
 
     def _of_words(self, words: str) -> str:
