@@ -19,7 +19,8 @@ def main() -> int:
         return 1
     (RULES / folder.COMPILED).write_text(folder.compile_rules(written), encoding="utf-8")
     (RULES / folder.CODES).write_text("\n".join(written.codes) + "\n", encoding="ascii")
-    print(f"{len(written.rules)} rules, {len(written.codes)} codes, {len(written.causes)} causes")
+    number = len(written.explanations)
+    print(f"{len(written.rules)} rules, {len(written.codes)} codes, {number} explanations")
     return 0
 
 

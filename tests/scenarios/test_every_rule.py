@@ -65,7 +65,7 @@ def ages_out() -> dict[str, str]:
     return {
         raw["id"]: raw.get("ages_out", "")
         for path in (builtin("checks") / "signatures").glob("*.yaml")
-        if path.name != "causes.yaml"
+        if path.name not in source.OTHER_TABLES
         for _, raw in source.mappings(path, "rules", [])
     }
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hermes_doctor.lazy import NamedTuple
 
 if TYPE_CHECKING:
-    from hermes_doctor.plugins.log_rules.rule import Cause, Rule
+    from hermes_doctor.plugins.log_rules.rule import Explanation, Rule
     from hermes_doctor.plugins.log_rules.source import RuleMistake
 
 COMPILED, CODES = "compiled.json", "codes.txt"
@@ -21,10 +21,10 @@ beside a running gateway (`benchmarks/trees.py`).
 
 
 class RuleSet(NamedTuple):
-    """The rules and causes of a folder."""
+    """The rules and explanations of a folder."""
 
     rules: tuple[Rule, ...]
-    causes: tuple[Cause, ...]
+    explanations: tuple[Explanation, ...]
     faults: tuple[RuleMistake, ...] = ()
     """Mistakes in the rules that were left out."""
 
@@ -49,7 +49,7 @@ class Folder:
 
     @cached_property
     def rule_set(self) -> RuleSet:
-        """The rules and causes, loaded on first use."""
+        """The rules and explanations, loaded on first use."""
         path = self.path / COMPILED
         return (
             read_compiled(path.read_bytes())
@@ -60,11 +60,11 @@ class Folder:
 
 def read_source(folder: Path) -> RuleSet:
     """Read the rules from the YAML files."""
-    from hermes_doctor.plugins.log_rules import causes, source
+    from hermes_doctor.plugins.log_rules import explanations, source
 
     found = source.read(folder)
     faults = list(found.faults)
-    return RuleSet(found.rules, tuple(causes.read(folder, faults)), tuple(faults))
+    return RuleSet(found.rules, tuple(explanations.read(folder, faults)), tuple(faults))
 
 
 def read_compiled(data: bytes) -> RuleSet:
@@ -74,8 +74,8 @@ def read_compiled(data: bytes) -> RuleSet:
     from hermes_doctor.plugins.log_rules import rule
 
     found = json.loads(data)
-    causes = (rule.Cause(*one) for one in found["causes"])
-    return RuleSet(tuple(map(rule.unpack, found["rules"])), tuple(causes))
+    explanations = (rule.Explanation(*one) for one in found["explanations"])
+    return RuleSet(tuple(map(rule.unpack, found["rules"])), tuple(explanations))
 
 
 def compile_rules(rule_set: RuleSet) -> str:
@@ -88,5 +88,5 @@ def compile_rules(rule_set: RuleSet) -> str:
         return "[\n" + ",\n".join(map(json.dumps, found)) + "\n]"
 
     rules = items([rule.pack(one) for one in rule_set.rules])
-    causes = items([rule.pack(one) for one in rule_set.causes])
-    return f'{{"rules": {rules},\n"causes": {causes}}}\n'
+    explanations = items([rule.pack(one) for one in rule_set.explanations])
+    return f'{{"rules": {rules},\n"explanations": {explanations}}}\n'

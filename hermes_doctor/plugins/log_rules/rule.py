@@ -1,4 +1,4 @@
-"""Data classes for log rules and causes, and their packed form."""
+"""Data classes for log rules and explanations, and their packed form."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Rule(NamedTuple):
     """It counts starts or ends of the gateway, so those of this tool do not count."""
 
 
-class Cause(NamedTuple):
+class Explanation(NamedTuple):
     """A code and the codes of findings that it explains."""
 
     code: str
@@ -95,8 +95,8 @@ class Cause(NamedTuple):
     """Applies only if it is about this database."""
 
 
-def pack(rule: Rule | Cause) -> list[Any]:
-    """Convert a rule or cause to a list that JSON can store."""
+def pack(rule: Rule | Explanation) -> list[Any]:
+    """Convert a rule or explanation to a list that JSON can store."""
     return [_plain(value) for value in rule]
 
 

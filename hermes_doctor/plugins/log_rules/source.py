@@ -14,6 +14,8 @@ from hermes_doctor.plugins.log_rules.rule import FIELDS, KINDS, LEVELS, LinePatt
 from hermes_doctor.system.files import read_head
 
 MOST = 1 << 20
+OTHER_TABLES = ("explanations.yaml", "places.yaml", "operations.yaml", "successes.yaml")
+"""Files of a folder that hold no rules."""
 MOST_NODES, DEEPEST = 50_000, 50
 _ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 CODE = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)*")
@@ -85,7 +87,7 @@ def read(folder: Path) -> RuleSource:
     samples: list[Sample] = []
     faults: list[RuleMistake] = []
     for path in sorted(folder.glob("*.yaml")):
-        if path.name == "causes.yaml":
+        if path.name in OTHER_TABLES:
             continue
         for number, raw in mappings(path, "rules", faults):
             made: list[Sample] = []
