@@ -14,7 +14,7 @@ from hermes_doctor.model import CheckResult, Evidence, Finding, Severity, Status
 from hermes_doctor.plugins import load
 from hermes_doctor.plugins.log_rules import explanations
 from hermes_doctor.plugins.log_rules.rule import Explanation
-from hermes_doctor.plugins.log_rules.source import RuleMistake
+from hermes_doctor.plugins.tables.yaml_lists import RuleMistake
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 

@@ -20,6 +20,7 @@ from hermes_doctor.plugins.log_rules.findings import findings
 from hermes_doctor.plugins.log_rules.folder import Folder
 from hermes_doctor.plugins.log_rules.incident_tracker import IncidentTracker
 from hermes_doctor.plugins.log_rules.rule import KEYS, Rule
+from hermes_doctor.plugins.tables import yaml_lists
 from hermes_doctor.probes.probes import Probes
 from tests.helpers.each import each
 from tests.helpers.rule_lines import asking, entry, lines, said, written
@@ -66,7 +67,7 @@ def ages_out() -> dict[str, str]:
         raw["id"]: raw.get("ages_out", "")
         for path in (builtin("checks") / "signatures").glob("*.yaml")
         if path.name not in source.OTHER_TABLES
-        for _, raw in source.mappings(path, "rules", [])
+        for _, raw in yaml_lists.mappings(path, "rules", [])
     }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor.plugins.log_rules.rule import Explanation
-from hermes_doctor.plugins.log_rules.source import (
+from hermes_doctor.plugins.tables.yaml_lists import (
     CODE,
     RuleError,
     RuleMistake,

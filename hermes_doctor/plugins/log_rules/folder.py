@@ -10,7 +10,7 @@ from hermes_doctor.lazy import NamedTuple
 
 if TYPE_CHECKING:
     from hermes_doctor.plugins.log_rules.rule import Explanation, Rule
-    from hermes_doctor.plugins.log_rules.source import RuleMistake
+    from hermes_doctor.plugins.tables.yaml_lists import RuleMistake
 
 COMPILED, CODES = "compiled.json", "codes.txt"
 """Made by tools/compile_signatures.py.

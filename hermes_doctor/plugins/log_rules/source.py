@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.model import CouldNotLook, Severity
-from hermes_doctor.plugins.log_rules import patterns
+from hermes_doctor.model import Severity
 from hermes_doctor.plugins.log_rules.rule import FIELDS, KINDS, LEVELS, LinePattern, Rule
-from hermes_doctor.system.files import read_head
+from hermes_doctor.plugins.tables import patterns
+from hermes_doctor.plugins.tables.yaml_lists import (
+    CODE,
+    ID,
+    RuleError,
+    RuleMistake,
+    allow,
+    choice,
+    count,
+    flag,
+    mappings,
+    span,
+    text,
+    texts,
+)
 
-MOST = 1 << 20
 OTHER_TABLES = ("explanations.yaml", "places.yaml", "operations.yaml", "successes.yaml")
 """Files of a folder that hold no rules."""
-MOST_NODES, DEEPEST = 50_000, 50
-_ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-CODE = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)*")
-_SPAN = re.compile(r"(\d{1,6})([smhd])")
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _VERSIONS = re.compile(
     r"(?:(?:[<>]=?|==|!=)\d+(?:\.\d+){0,3})(?:,(?:[<>]=?|==|!=)\d+(?:\.\d+){0,3})*"
 )
@@ -49,17 +56,6 @@ _ANYWHERE = rf"^(?!{_OTHERS})(?=.{{0,400}}?(?:%s))\W{{0,8}}[\w. -]{{1,40}}"
 """Shows only the first words of the line, which are Hermes' own; later ones may not be."""
 
 
-class RuleMistake(NamedTuple):
-    """A mistake in a file of rules, and where it is."""
-
-    path: Path
-    line: int
-    what: str
-
-    def __str__(self) -> str:
-        return f"{self.path.name}:{self.line}: {self.what}"
-
-
 class Sample(NamedTuple):
     """Example lines of a rule, which its tests match."""
 
@@ -75,10 +71,6 @@ class RuleSource(NamedTuple):
     rules: tuple[Rule, ...]
     samples: tuple[Sample, ...]
     faults: tuple[RuleMistake, ...]
-
-
-class RuleError(Exception):
-    """A mistake; its rule is left out and the others are read."""
 
 
 def read(folder: Path) -> RuleSource:
@@ -105,73 +97,6 @@ def read(folder: Path) -> RuleSource:
     return RuleSource(tuple(rules.values()), tuple(samples), tuple(faults))
 
 
-def mappings(
-    path: Path, what: str, faults: list[RuleMistake]
-) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield each item of a file's only list, with the line on which it starts."""
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        data, taken = read_head(path, MOST)
-        if taken.size > MOST:
-            raise RuleError("is larger than 1 MB")
-        whole = data.decode()
-        _bounded(yaml.parse(whole, loader))
-        node = yaml.compose(whole, loader)
-        _weight(node, {})
-        content = yaml.load(whole, loader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        faults.append(
-            RuleMistake(path, mark.line + 1 if mark else 1, f"is not YAML: {error.problem}")
-        )
-        return
-    except (
-        RuleError,
-        CouldNotLook,
-        OSError,
-        UnicodeError,
-        yaml.YAMLError,
-        RecursionError,
-    ) as error:
-        faults.append(RuleMistake(path, 1, f"cannot be read: {error}"))
-        return
-    items = content.get(what) if isinstance(content, dict) else None
-    if node is None or not isinstance(items, list) or set(content) != {what}:
-        faults.append(RuleMistake(path, 1, f"must hold `{what}:`, a list, and nothing else"))
-        return
-    nodes = node.value[0][1].value
-    for one, raw in zip(nodes, items, strict=True):
-        number = one.start_mark.line + 1
-        if isinstance(raw, dict) and all(isinstance(key, str) for key in raw):
-            yield number, raw
-        else:
-            faults.append(RuleMistake(path, number, "must be a mapping of names to values"))
-
-
-def _bounded(events: Iterable[Any]) -> None:
-    """Refuse YAML that is nested so deeply that parsing it could crash the program."""
-    depth = 0
-    for event in events:
-        name = type(event).__name__
-        depth += name.endswith("StartEvent") - name.endswith("EndEvent")
-        if depth > DEEPEST:
-            raise RuleError("is nested too deeply")
-
-
-def _weight(node: Any, known: dict[int, int]) -> int:
-    """Return the number of nodes after all aliases are expanded."""
-    if id(node) not in known:
-        known[id(node)] = MOST_NODES + 1  # a node that contains itself is endless
-        children = node.value if isinstance(getattr(node, "value", None), list) else ()
-        flat = [one for child in children for one in (child if type(child) is tuple else (child,))]
-        known[id(node)] = 1 + sum(_weight(one, known) for one in flat)
-    if known[id(node)] > MOST_NODES:
-        raise RuleError(f"contains more than {MOST_NODES} values, aliases counted")
-    return known[id(node)]
-
-
 def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
     allow(raw, _RULE_FIELDS)
     line = _line(raw)
@@ -179,9 +104,9 @@ def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
     code, fix = text(raw, "code"), raw.get("fix")
     if not CODE.fullmatch(code):
         raise RuleError(f"`code` {code!r} is made of capitals, digits and hyphens")
-    if not _ID.fullmatch(text(raw, "id")):
+    if not ID.fullmatch(text(raw, "id")):
         raise RuleError("`id` is made of small letters, digits and hyphens")
-    if fix is not None and not (isinstance(fix, str) and _ID.fullmatch(fix)):
+    if fix is not None and not (isinstance(fix, str) and ID.fullmatch(fix)):
         raise RuleError("`fix` is the id of a fix")
     platform = text(raw, "platform", "")
     title = text(raw, "title")
@@ -196,15 +121,15 @@ def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
     rule = Rule(
         id=text(raw, "id"),
         code=code,
-        severity=_choice(raw, "severity", [one.value for one in Severity]),
+        severity=choice(raw, "severity", [one.value for one in Severity]),
         title=title,
         line=line,
         detail=" ".join(text(raw, "detail", "").split()),
         platform=platform,
-        source=_choice(raw, "source", list(KINDS), "log"),
+        source=choice(raw, "source", list(KINDS), "log"),
         versions=_versions(raw),
         window=span(raw, "window", "2h"),
-        threshold=_count(raw, "threshold", 1),
+        threshold=count(raw, "threshold", 1),
         within=span(raw, "within", "0s"),
         followed_by=follow[0] if follow else None,
         follows_within=follow[1] if follow else 0.0,
@@ -223,7 +148,7 @@ def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
         otherwise=flag(raw, "otherwise"),
         adapter=flag(raw, "adapter"),
         spread=span(raw, "spread", "0s"),
-        days=_count(raw, "days", 1) if "days" in raw else 0,
+        days=count(raw, "days", 1) if "days" in raw else 0,
         database=text(raw, "database", ""),
         counts_lives=flag(raw, "counts_lives"),
     )
@@ -271,7 +196,7 @@ def _line(raw: Mapping[str, Any], level: str = "warning") -> LinePattern:
     return LinePattern(
         pattern=_ANYWHERE % pattern if flag(raw, "anywhere") else pattern,
         literals=patterns.literals(pattern),
-        level=_choice(raw, "level", names, level).upper(),
+        level=choice(raw, "level", names, level).upper(),
         loggers=texts(raw, "logger"),
         traceback=flag(raw, "traceback"),
         exception=flag(raw, "exception"),
@@ -296,64 +221,6 @@ def _lines(raw: Mapping[str, Any], name: str) -> tuple[LinePattern, ...]:
         if not texts(one, "examples"):
             raise RuleError(f"`{name}` needs `examples`")
     return tuple(_line(one, "info") for one in found)
-
-
-def allow(raw: Mapping[str, Any], names: frozenset[str]) -> None:
-    """Refuse unknown fields, with a suggestion."""
-    for name in raw:
-        if name not in names:
-            from difflib import get_close_matches
-
-            near = get_close_matches(name, names, 1)
-            raise RuleError(f"has no field {name!r}" + (f"; is {near[0]!r} meant?" if near else ""))
-
-
-def text(raw: Mapping[str, Any], name: str, default: str | None = None) -> str:
-    """Return a text; it may be empty only if the default is."""
-    value = raw.get(name, default)
-    if not isinstance(value, str) or (not value and default is None):
-        raise RuleError(f"`{name}` must be a text" + ("" if name in raw else ", and is missing"))
-    return value
-
-
-def texts(raw: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Return one text or several as a tuple."""
-    value = raw.get(name, ())
-    found = [value] if isinstance(value, str) else value
-    if not isinstance(found, (list, tuple)) or not all(isinstance(one, str) for one in found):
-        raise RuleError(f"`{name}` must be a text or a list of texts")
-    return tuple(found)
-
-
-def flag(raw: Mapping[str, Any], name: str) -> bool:
-    """Return a boolean that is false by default."""
-    value = raw.get(name, False)
-    if not isinstance(value, bool):
-        raise RuleError(f"`{name}` must be true or false")
-    return value
-
-
-def _count(raw: Mapping[str, Any], name: str, default: int) -> int:
-    value = raw.get(name, default)
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 10_000:
-        raise RuleError(f"`{name}` must be a number from 1 to 10000")
-    return value
-
-
-def span(raw: Mapping[str, Any], name: str, default: str) -> float:
-    """Return a duration in seconds."""
-    value = raw.get(name, default)
-    match = _SPAN.fullmatch(value) if isinstance(value, str) else None
-    if not match:
-        raise RuleError(f"`{name}` must be a time like 90s, 10m, 2h or 1d")
-    return float(int(match[1]) * _UNITS[match[2]])
-
-
-def _choice(raw: Mapping[str, Any], name: str, known: list[str], default: str = "") -> str:
-    value = raw.get(name, default)
-    if value not in known:
-        raise RuleError(f"`{name}` must be one of {', '.join(known)}")
-    return str(value)
 
 
 def _versions(raw: Mapping[str, Any]) -> str:

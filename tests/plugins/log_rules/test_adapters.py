@@ -7,8 +7,8 @@ import pytest
 from hermes_doctor.plugins.log_rules.adapters import Adapters, is_adapter
 from hermes_doctor.plugins.log_rules.findings import findings
 from hermes_doctor.plugins.log_rules.incident_tracker import IncidentTracker
-from hermes_doctor.plugins.log_rules.patterns import literals
 from hermes_doctor.plugins.log_rules.rule import LinePattern, Rule
+from hermes_doctor.plugins.tables.patterns import literals
 from tests.helpers.rule_lines import said
 
 NOW = 1_000_000.0

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from hermes_doctor.logs.entry import LogEntry
-from hermes_doctor.plugins.log_rules import patterns
 from hermes_doctor.plugins.log_rules.findings import findings
 from hermes_doctor.plugins.log_rules.incident import Incident
 from hermes_doctor.plugins.log_rules.incident_tracker import MOST_OF_ONE, IncidentTracker
 from hermes_doctor.plugins.log_rules.rule import LinePattern, Rule
+from hermes_doctor.plugins.tables import patterns
 from hermes_doctor.records.handled import Handled
 from tests.helpers.rule_lines import said
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from hermes_doctor.plugins.log_rules import matcher, patterns, regex_cost, source
+from hermes_doctor.plugins.log_rules import matcher, source
+from hermes_doctor.plugins.tables import patterns, regex_cost
 
 GOOD: dict[str, Any] = {
     "id": "a-rule",

@@ -8,7 +8,7 @@ import re._parser as parser  # type: ignore[import-not-found]
 from collections.abc import Iterator
 from typing import Any
 
-from hermes_doctor.plugins.log_rules import regex_cost
+from hermes_doctor.plugins.tables import regex_cost
 
 SHORT = 3
 """Shorter literals occur in almost every line and are not used."""
