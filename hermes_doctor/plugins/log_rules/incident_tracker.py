@@ -7,8 +7,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cache, cached_property
 
 from hermes_doctor.logs.entry import LogEntry
+from hermes_doctor.plugins.log_causes.reading import Reading
 from hermes_doctor.plugins.log_rules.adapters import Adapters, is_adapter
-from hermes_doctor.plugins.log_rules.incident import DAY, Incident, OpenIncident
+from hermes_doctor.plugins.log_rules.blame import EntryReader
+from hermes_doctor.plugins.log_rules.entry_causes import EntryCauses, split_unknown
+from hermes_doctor.plugins.log_rules.incident import DAY, Incident, OpenIncident, of_cause
 from hermes_doctor.plugins.log_rules.matcher import (
     ANSWERED,
     CLEAR,
@@ -52,13 +55,18 @@ class IncidentTracker:
         starts: Sequence[float] = (),
         handled: Sequence[Handled] = (),
         chats: Callable[[], Mapping[str, str]] = dict,
+        reader: EntryReader | None = None,
+        symptoms: Collection[str] = (),
     ) -> None:
         """`starts`: when gateway processes started; if empty, the start lines of the log are used.
 
         `handled`: when this tool worked on the home, in order of the end. `chats`: the chat of each
-        session that entries are tagged with, where known.
+        session that entries are tagged with, where known. `reader`: reads the causes of entries;
+        `symptoms`: codes that blame nothing.
         """
-        self.rules = [rule for rule in rules if applies_to(rule.versions, release)]
+        known, unknown = split_unknown(rules)
+        self.rules = [rule for rule in known if applies_to(rule.versions, release)]
+        self.causes = EntryCauses(reader, unknown, symptoms, now) if reader else None
         self.now = now
         self.starts = deque(sorted(starts))
         self.by_log = not starts
@@ -100,24 +108,38 @@ class IncidentTracker:
 
     def needs_ends(self) -> bool:
         """Tell whether an incident is open that a skipped line could have ended."""
-        return any(
+        return self._causes_left() or any(
             one.reached and one.rule.cleared_by and not self._is_early(one)
             for same in self.open.values()
             for one in same.values()
         )
 
+    def _causes_left(self) -> bool:
+        return self.causes is not None and any(True for _ in self.causes.incidents())
+
     def _wanted(self, level: str, logger: str) -> bool:
         """Tell whether entries of this level and logger matter; only log files name a logger."""
-        return self.matcher.wanted(level, logger) or self._is_needed(level, logger)
+        return (
+            self.matcher.wanted(level, logger)
+            or self._is_needed(level, logger)
+            or self._is_read(level, logger, ends=True)
+        )
 
     def _may_begin(self, level: str, logger: str) -> bool:
         """Tell whether entries of this level and logger can be more than the end of an incident."""
-        return self.matcher.may_begin(level, logger) or self._is_needed(level, logger)
+        return (
+            self.matcher.may_begin(level, logger)
+            or self._is_needed(level, logger)
+            or self._is_read(level, logger, ends=False)
+        )
 
     def _is_needed(self, level: str, logger: str) -> bool:
         if not logger or logger == _START[0]:
             return True
         return self.adapters is not None and is_adapter(level, logger)
+
+    def _is_read(self, level: str, logger: str, *, ends: bool) -> bool:
+        return self.causes is not None and self.causes.is_read(level, logger, ends=ends)
 
     def add_entry(self, entry: LogEntry) -> None:
         """Process one entry."""
@@ -139,7 +161,11 @@ class IncidentTracker:
         if self.adapters:
             self.adapters.note(entry)
         self.rates.date(entry)
-        for match in self.matcher.ask(entry):
+        reading = self.causes.read(entry) if self.causes else None
+        matches: Sequence[Match] = self.matcher.ask(entry)
+        if self.causes and reading:
+            matches = self.causes.note(entry, reading, matches)
+        for match in matches:
             compared = match.rule.id in self.compared
             if entry.at < self.now - match.rule.window and not compared:
                 continue
@@ -159,11 +185,13 @@ class IncidentTracker:
             elif match.role == ANSWERED:
                 self._answer(match)
             elif not self._is_ours(match):
-                self._take(match)
+                self._take(match, reading)
 
     def gateway_started(self, at: float) -> None:
         """Close what the previous gateway process reported, because the gateway was restarted."""
         self.rates.started = at
+        if self.causes:
+            self.causes.gateway_started(at)
         for same in list(self.open.values()):
             for key, one in list(same.items()):
                 if not one.rule.outlives_start and _last(one) <= at:
@@ -200,7 +228,19 @@ class IncidentTracker:
             if one.reached and not self._yields(one)
         ]
         found += self._risen({(one.rule.id, tuple(one.key.items())) for one in found})
+        found += self._beside()
+        if self.causes:
+            found += self.causes.incidents()
         return sorted(found, key=lambda incident: (incident.first, incident.rule.id))
+
+    def _beside(self) -> Iterator[Incident]:
+        """Yield the causes of what rules report, where the rules do not say them."""
+        for same in self.open.values():
+            for one in same.values():
+                blame = one.blame
+                if blame and blame.beside and one.reached and not self._yields(one):
+                    incident = one.to_incident(cleared_at=None, pending=self._is_early(one))
+                    yield of_cause(incident, blame)
 
     def _is_early(self, one: OpenIncident) -> bool:
         """Tell whether it may still clear by itself; not if the end of a message is known."""
@@ -228,7 +268,7 @@ class IncidentTracker:
             for other in better
         )
 
-    def _take(self, match: Match) -> None:
+    def _take(self, match: Match, reading: Reading | None) -> None:
         key = self._key(match)
         same = self.open.setdefault(match.rule.id, {})
         one = same.get(key)
@@ -241,6 +281,8 @@ class IncidentTracker:
         if self.adapters and match.rule.adapter and "platform" in match.fields:
             said = self.adapters.reason(match.fields["platform"], match.entry.at)
             one.reason = said or one.reason
+        if self.causes and reading and reading.cause:
+            one.blame = self.causes.blame(reading, match.rule)
         if match.rule.followed_by:
             one.waiting.append(match)
         else:

@@ -77,6 +77,12 @@ class Rule(NamedTuple):
     """The fields that distinguish its incidents; empty for all of `KEYS` that its pattern has."""
     counts_lives: bool = False
     """It counts starts or ends of the gateway, so those of this tool do not count."""
+    unknown: bool = False
+    """Counts only lines that no other rule matches and that name no known cause."""
+    effect_of: str = ""
+    """The code whose effect on the bot it has, if not that of its own code."""
+    effect: Sequence[str] = ()
+    """The part of the bot that it breaks and a few words, if its code does not say that."""
 
 
 class Explanation(NamedTuple):

@@ -1,0 +1,84 @@
+"""What entries say beside the rules that they match: causes, what works again, and unknown errors."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from hermes_doctor.logs.entry import LogEntry
+from hermes_doctor.plugins.log_causes.reading import Place, Reading
+from hermes_doctor.plugins.log_rules.blame import Blame, Blamer, EntryReader
+from hermes_doctor.plugins.log_rules.failures import Failures
+from hermes_doctor.plugins.log_rules.incident import Incident
+from hermes_doctor.plugins.log_rules.matcher import MATCH, Match
+from hermes_doctor.plugins.log_rules.rule import Rule
+from hermes_doctor.plugins.log_rules.unknown_errors import UnknownErrors
+
+SERIOUS = ("WARNING", "ERROR", "CRITICAL")
+KINDS = ("log", "journal", "stderr")
+"""The sources whose lines are read for causes; the others are records of their own kind."""
+
+
+class EntryCauses:
+    """Reads the entries of a log, in order of time, with tables of causes and places."""
+
+    def __init__(
+        self, reader: EntryReader, unknown: Rule | None, symptoms: Collection[str], now: float
+    ) -> None:
+        """`unknown`: the rule about unknown errors; `symptoms`: codes that blame nothing."""
+        self.reader = reader
+        self._worked: dict[Place, float] = {}
+        self._blamer = Blamer(reader.causes, symptoms)
+        self._failures = Failures(now, self._worked)
+        self._unknown = UnknownErrors(unknown, now, self._worked) if unknown else None
+
+    def is_read(self, level: str, logger: str, *, ends: bool) -> bool:
+        """Tell whether entries of this level and logger matter; without `ends`, as failures."""
+        return level in SERIOUS or (ends and self.reader.may_succeed(level, logger))
+
+    def read(self, entry: LogEntry) -> Reading | None:
+        """Note what works again; return what a warning or an error says."""
+        if entry.kind not in KINDS:
+            return None
+        for success in self.reader.successes(entry):
+            self._worked[success.place] = entry.at
+            self._failures.succeed(success)
+            if self._unknown:
+                self._unknown.succeed(success.place)
+        return self.reader.read(entry) if entry.level in SERIOUS else None
+
+    def note(self, entry: LogEntry, reading: Reading, matches: Sequence[Match]) -> Sequence[Match]:
+        """Count an entry that no rule describes; return the matches that count."""
+        cause = reading.cause
+        if cause is not None:  # that says more than a rule for unknown lines
+            matches = [one for one in matches if one.role != MATCH or not one.rule.otherwise]
+        if any(one.role == MATCH for one in matches):
+            return matches
+        if cause is not None:
+            blame = Blame(cause, reading.place, reading.fields)
+            self._failures.add(entry, blame, reading.operation, reading.outcome, reading.words)
+        elif self._unknown and reading.place and reading.outcome != "recovered":
+            self._unknown.add(entry, reading.place)
+        return matches
+
+    def blame(self, reading: Reading, rule: Rule) -> Blame | None:
+        """Return the cause that an entry names, if the rule does not say it."""
+        return self._blamer.judge(reading, rule)
+
+    def gateway_started(self, at: float) -> None:
+        """Note that the gateway was started."""
+        self._failures.gateway_started(at)
+        if self._unknown:
+            self._unknown.gateway_started(at)
+
+    def incidents(self) -> Iterator[Incident]:
+        """Yield what goes on and is described by no rule."""
+        yield from self._failures.incidents()
+        if self._unknown:
+            yield from self._unknown.incidents()
+
+
+def split_unknown(rules: Iterable[Rule]) -> tuple[list[Rule], Rule | None]:
+    """Return the rules for certain lines, and the one about unknown errors."""
+    rules = list(rules)
+    unknown = next((rule for rule in rules if rule.unknown), None)
+    return [rule for rule in rules if not rule.unknown], unknown
