@@ -1,10 +1,21 @@
-"""A cause of failures, and how texts that name it are recognised."""
+"""A cause of failures, how texts that name it are recognised, and their packed form."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from hermes_doctor.lazy import EMPTY, NamedTuple
+
+FAMILIES = (
+    "machine", "network", "remote", "login", "data", "code", "time", "limits", "settings",
+)  # fmt: skip
+FIELDS = (
+    "host", "port", "path", "module", "status", "code", "seconds", "name", "program", "column",
+    "table", "variable", "value", "count", "version", "line", "address", "model", "provider",
+    "reason", "database", "wanted",
+)  # fmt: skip
+"""The group names that the pattern of a cause may use."""
 
 
 class Cause(NamedTuple):
@@ -42,3 +53,24 @@ class Cause(NamedTuple):
             return full.format_map(fields)
         except KeyError:
             return plain or full
+
+
+class Signs(NamedTuple):
+    """How texts that name a cause are recognised."""
+
+    errors: Sequence[str] = ()
+    """Names of errors of operating systems, such as EADDRINUSE."""
+    exceptions: Sequence[str] = ()
+    """Names of exception classes."""
+    texts: Sequence[tuple[str, Sequence[str]]] = ()
+    """Patterns, each with literals in small letters of which every match contains one."""
+
+
+def pack(cause: Cause, signs: Signs) -> list[Any]:
+    """Convert a cause to a list that JSON can store."""
+    return [[*cause[:5], dict(cause.by_part), *cause[6:]], [*signs]]
+
+
+def unpack(values: list[Any]) -> tuple[Cause, Signs]:
+    """Rebuild a cause from its packed form."""
+    return Cause(*values[0]), Signs(*values[1])

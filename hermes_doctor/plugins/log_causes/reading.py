@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from functools import cached_property
 
 from hermes_doctor.lazy import EMPTY, NamedTuple
 from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.plugins.log_causes.cause import Cause as Cause
+from hermes_doctor.plugins.log_causes.cause_index import CauseIndex, Found
+from hermes_doctor.plugins.log_causes.error_parts import parts_of
+from hermes_doctor.plugins.log_causes.fields import with_fields
+from hermes_doctor.plugins.log_causes.tables import Tables as Tables, load_tables as load_tables
 
 MOST_KNOWN = 500
-"""Texts whose readings are remembered, because logs repeat themselves."""
+"""Texts whose causes are remembered, because logs repeat themselves."""
+VAGUE = 80
+"""Causes from this rank on say little; then the outer words may name a better one."""
 
 
 class Place(NamedTuple):
@@ -39,19 +45,17 @@ class Reading(NamedTuple):
     """The start of the line that is Hermes' own words and may be quoted."""
 
 
-class Tables(NamedTuple):
-    """The tables of a folder, and the mistakes in them."""
-
-    causes: Sequence[Cause] = ()
-    faults: Sequence[object] = ()
-    """Mistakes with file and line; what has one is left out."""
-
-
 class Reader:
     """Reads entries with the tables; texts read before are remembered."""
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
+        self._known: dict[tuple[str, Sequence[str]], tuple[Cause | None, Mapping[str, str]]] = {}
+
+    @cached_property
+    def index(self) -> CauseIndex:
+        """The causes, indexed on first use."""
+        return CauseIndex(self.tables.causes)
 
     def read(self, entry: LogEntry) -> Reading:
         """Return what an entry says."""
@@ -61,10 +65,34 @@ class Reader:
     def cause_of(
         self, text: str, more: Sequence[str] = ()
     ) -> tuple[Cause | None, Mapping[str, str]]:
-        """Return the cause that a text names, with its fields."""
-        return None, EMPTY
+        """Return the cause that a text names, with its fields.
+
+        The innermost texts are asked first: the exceptions of the traceback, then what follows
+        the first colon. The more basic of several causes wins.
+        """
+        key = text, tuple(more)
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            known = self._known[key] = self._cause_of(text, more)
+        return known
+
+    def _cause_of(self, text: str, more: Sequence[str]) -> tuple[Cause | None, Mapping[str, str]]:
+        parts = parts_of(text, more)
+        found: list[Found] = []
+        for texts in (parts.exceptions, (parts.error,), (parts.message,)):
+            for one in texts:
+                if one:
+                    found += self.index.find(one)
+            if found and min(one.cause.rank for one in found) < VAGUE:
+                break
+        if not found:
+            return None, EMPTY
+        best = min(found, key=_order)
+        return best.cause, with_fields(best, (*parts.exceptions, parts.message))
 
 
-def load_tables(folder: Path) -> Tables:
-    """Return the tables of a folder of log rules."""
-    return Tables()
+def _order(found: Found) -> tuple[int, int]:
+    """Put the most basic cause first; of the same one, that with the most fields."""
+    return found.cause.rank, -len(found.fields)

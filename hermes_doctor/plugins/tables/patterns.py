@@ -44,6 +44,11 @@ def literals(pattern: str) -> tuple[str, ...]:
     return () if tree.state.flags & re.IGNORECASE else tuple(sorted(_best(tree)))
 
 
+def small_literals(pattern: str) -> tuple[str, ...]:
+    """Return the same in small letters, for searching in a text in small letters."""
+    return tuple(sorted({one.lower() for one in _best(parser.parse(pattern))}))
+
+
 def _best(tree: Any) -> set[str]:
     """Of the parts that a match must contain, return the one with the longest texts."""
     return max(_needed(tree), key=lambda texts: min(map(len, texts)), default=set())

@@ -1,0 +1,90 @@
+"""Take the texts that can name a cause out of a log entry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hermes_doctor.lazy import NamedTuple, pattern
+
+MOST = 2000
+"""Characters of one text that are read."""
+MOST_LINES, MOST_EXCEPTIONS = 10, 20
+TRACEBACK = "Traceback (most recent call last):"
+_MARGIN = pattern(r"^ {0,12}\| ?")
+_FUNCTION = pattern(r", in (.{1,80})")
+_BETWEEN = pattern(
+    r"(?:\+ )?(?:Exception Group )?Traceback \(|During handling of the above exception"
+    r"|The above exception was the direct cause|\[Previous line repeated"
+)
+_OTHERS = pattern(
+    r"(?:\[[^\]]{0,60}\] )?(?:Tool [\w.-]{1,80} returned error|inbound message|response ready"
+    r"|Unauthorized (?:user|sender)|Dropp(?:ed|ing) |Ignor(?:ed|ing) (?:message|\w+ from)"
+    r"|Denied |Blocked (?:dangerous|command)|Model declined|shell hook stdout"
+    r"|Reasoning-only response|Auto voice reply: |Unrecognized slash command"
+    r"|Suppressing hidden-reasoning)"
+)
+"""The starts of lines whose rest was written by people, tools or models."""
+_SAID = pattern(
+    r"\b(?:msg|text|prompt|query|input|preview|payload|user_message|command|[Dd]escription)"
+    r"(?:=|: )(?:'(?:[^'\\]|\\.){0,1500}'?|\"(?:[^\"\\]|\\.){0,1500}\"?)"
+)
+"""What somebody said, in quotes after a name for it."""
+_TAG = pattern(r"(?:\W{0,4}\[[^\]]{0,80}\]:? ?){0,3}")
+
+
+class Parts(NamedTuple):
+    """The texts of an entry that can name a cause, from the innermost to the outermost."""
+
+    exceptions: Sequence[str]
+    """The exceptions of the traceback, each with the function that raised it; first the root."""
+    error: str
+    """What follows the first colon of the message: most errors are put there."""
+    message: str
+    """The whole message, without words of people and models."""
+
+
+def parts_of(text: str, more: Sequence[str] = ()) -> Parts:
+    """Split an entry; a message of people, tools or models gives nothing."""
+    exceptions: list[str] = []
+    message = text[: 2 * MOST]
+    if more:
+        start = next((n for n, line in enumerate(more) if TRACEBACK in line), len(more))
+        message = "\n".join((message, *more[: min(start, MOST_LINES)]))
+        exceptions = [*_exceptions(more[start:])]
+    if _OTHERS.match(message):
+        return Parts(exceptions, "", "")
+    if '="' in message or "='" in message or ": '" in message or ': "' in message:
+        message = _SAID.sub("", message)
+    message = message[:MOST]
+    tag = _TAG.match(message)
+    colon = message.find(": ", tag.end() if tag else 0)
+    return Parts(exceptions, message[colon + 2 :] if colon >= 0 else "", message)
+
+
+def _exceptions(lines: Sequence[str]) -> Iterator[str]:
+    """Yield each exception of a traceback in one line, with the innermost function behind it."""
+    frame = found = ""
+    count = 0
+    for line in (*lines, TRACEBACK):
+        start = line[:12]
+        if "|" in start:
+            line = _MARGIN.sub("", line)  # of a group of exceptions
+        elif not found and start[:4] == "    " and "+-" not in start:
+            continue
+        if (
+            "+-" in start
+            or line.startswith('  File "')
+            or (line[:1] in "TD[+E" and _BETWEEN.match(line))
+        ):
+            if found:
+                function = _FUNCTION.search(frame)
+                yield f"{found.rstrip()} (in {function[1] if function else '?'})"[: 2 * MOST]
+                count += 1
+            if count == MOST_EXCEPTIONS:
+                return
+            frame, found = line, ""
+        elif found:
+            if len(found) < MOST:
+                found += f"\n{line[:400]}"
+        elif frame and line[:1] not in ("", " ", "\t"):
+            found = line[:MOST]

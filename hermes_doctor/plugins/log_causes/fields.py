@@ -1,0 +1,47 @@
+"""Values that the words of a cause need and its own pattern did not take."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from hermes_doctor.lazy import pattern
+from hermes_doctor.plugins.log_causes.cause_index import Found
+
+_SLOT = pattern(r"\{(\w+)\}")
+_HOST = r"(?:[\w-]{1,63}\.){1,8}[A-Za-z][\w-]{1,62}"
+_WHERE: Mapping[str, tuple[re.Pattern[str], ...]] = {
+    "port": (
+        pattern(r"\('[^']{0,80}', (\d{2,5})[,)]"),
+        pattern(r"(?i)\bport[=: ]{1,2}(\d{2,5})\b"),
+        pattern(r"(?:\d{1,3}(?:\.\d{1,3}){3}|localhost|::1?\]?|\*|0):(\d{2,5})\b"),
+    ),
+    "host": (
+        pattern(r"(?i)\bhost[=: ]{1,2}'?([\w.-]{3,120}[\w])"),
+        pattern(rf"(?:https?|wss?)://(?:[^\s/@]{{1,80}}@)?({_HOST})"),
+        pattern(rf"(?i)(?:resolve|resolving|lookup|connect to|for) '?({_HOST})\b"),
+        pattern(r"'(\d{1,3}(?:\.\d{1,3}){3})', \d"),
+    ),
+    "path": (
+        pattern(r"(?:directory|denied|system|device|files|permitted|error): '([^']{1,300})'"),
+        pattern(r"(?<![\w:/])((?:~|/[\w.@+-]{1,80})(?:/[\w.@+ -]{1,80}){1,12})(?=$|['\"):, ])"),
+        pattern(r"\b([A-Za-z]:\\[\w.\\ -]{1,200})"),
+    ),
+    "seconds": (pattern(r"(?i)(\d{1,6}(?:\.\d{1,2})?)\d{0,20} ?s(?:econds?|ec)?\b"),),
+    "status": (pattern(r"\b([45]\d\d)\b"),),
+}  # fmt: skip
+
+
+def with_fields(found: Found, texts: Iterable[str]) -> Mapping[str, str]:
+    """Return the fields of a cause; those that its title lacks are looked for in the texts."""
+    missing = [name for name in _SLOT.findall(found.cause.title) if name not in found.fields]
+    if not missing:
+        return found.fields
+    fields = dict(found.fields)
+    whole = [*texts]
+    for name in missing:
+        for one in _WHERE.get(name, ()):
+            if match := next(filter(None, map(one.search, whole)), None):
+                fields[name] = match[1]
+                break
+    return fields

@@ -1,0 +1,57 @@
+"""The tables of a folder: the built-in ones precompiled, others from YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.plugins.log_causes.cause import Cause, Signs
+
+if TYPE_CHECKING:
+    from hermes_doctor.plugins.tables.yaml_lists import RuleMistake
+
+COMPILED = "causes/compiled.json"
+"""Made by tools/compile_signatures.py."""
+
+
+class Tables(NamedTuple):
+    """The tables of a folder, and the mistakes in them."""
+
+    causes: Sequence[tuple[Cause, Signs]] = ()
+    faults: Sequence[RuleMistake] = ()
+    """Mistakes with file and line; what has one is left out."""
+
+
+def load_tables(folder: Path, *, ours: bool = False) -> Tables:
+    """Return the tables of a folder of log rules; the built-in ones from their compiled form."""
+    path = folder / COMPILED
+    return read_compiled(path.read_bytes()) if ours and path.is_file() else read_source(folder)
+
+
+def read_source(folder: Path) -> Tables:
+    """Read the tables from the YAML files."""
+    from hermes_doctor.plugins.log_causes import cause_source
+
+    found = cause_source.read(folder)
+    return Tables(found.causes, found.faults)
+
+
+def read_compiled(data: bytes) -> Tables:
+    """Read the tables from their compiled form."""
+    import json
+
+    from hermes_doctor.plugins.log_causes.cause import unpack
+
+    return Tables([unpack(one) for one in json.loads(data)["causes"]])
+
+
+def compile_tables(tables: Tables) -> str:
+    """Compile the tables to JSON that is quick to read, one cause per line."""
+    import json
+
+    from hermes_doctor.plugins.log_causes.cause import pack
+
+    causes = ",\n".join(json.dumps(pack(*one)) for one in tables.causes)
+    return f'{{"causes": [\n{causes}\n]}}\n'
