@@ -11,23 +11,13 @@ from hermes_doctor.plugins.log_causes.cause import Cause as Cause
 from hermes_doctor.plugins.log_causes.cause_index import CauseIndex, Found
 from hermes_doctor.plugins.log_causes.error_parts import parts_of
 from hermes_doctor.plugins.log_causes.fields import with_fields
+from hermes_doctor.plugins.log_causes.place import Place as Place
 from hermes_doctor.plugins.log_causes.tables import Tables as Tables, load_tables as load_tables
 
 MOST_KNOWN = 500
 """Texts whose causes are remembered, because logs repeat themselves."""
 VAGUE = 80
 """Causes from this rank on say little; then the outer words may name a better one."""
-
-
-class Place(NamedTuple):
-    """Who reports something."""
-
-    part: str
-    """gateway, platform, model, tools, cron, kanban, data, update, dashboard, memory or plugins."""
-    name: str
-    """The platform's id, such as `telegram`; else the words of the place."""
-    label: str
-    """The place as people write it."""
 
 
 class Reading(NamedTuple):

@@ -88,7 +88,7 @@ def blamed(rule: Rule, blame: Blame) -> Rule:
     """Return the rule with code, words and advice of a cause that it does not say.
 
     A rule that is wrong about the cause keeps its effect: the first sentence of its detail, and
-    what its code breaks. The checks that outweigh its lines examine something else, as its fix does.
+    what its code breaks. The checks that outweigh its lines examine something else.
     """
     effect = None if blame.beside else _FIRST_SENTENCE.match(rule.detail)
     return rule._replace(

@@ -1,4 +1,4 @@
-"""What entries say beside the rules that they match: causes, what works again, and unknown errors."""
+"""What entries say beside the rules they match: causes, what works again, unknown errors."""
 
 from __future__ import annotations
 

@@ -134,6 +134,7 @@ def _rule(blame: Blame, place: Place) -> Rule:
         severity=Severity.WARNING.value,
         title=blame.title,
         line=LinePattern("", ()),
+        cleared_by=[LinePattern("", (), "INFO", ["gateway"])] if place.part == "platform" else (),
         detail=blame.cause.detail,
         next=blame.cause.advice,
         window=WINDOW,

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.plugins.log_causes.tables import load_tables
 
 if TYPE_CHECKING:
+    from hermes_doctor.plugins.log_causes.log_reader import LogReader
     from hermes_doctor.plugins.log_rules.rule import Explanation, Rule
     from hermes_doctor.plugins.tables.yaml_lists import RuleMistake
 
-COMPILED, CODES = "compiled.json", "codes.txt"
+COMPILED, CODES, SYMPTOMS = "compiled.json", "codes.txt", "symptoms.txt"
 """Made by tools/compile_signatures.py.
 
 Reading the YAML and checking the patterns instead costs `check` 0.8 s more CPU, on a used home
@@ -48,6 +50,22 @@ class Folder:
         )
 
     @cached_property
+    def symptoms(self) -> frozenset[str]:
+        """The codes that say what fails, not why: see `symptoms.txt`."""
+        return read_symptoms(self.path)
+
+    @cached_property
+    def reader(self) -> LogReader | None:
+        """Reads the causes of entries; None if the folder has no table of causes."""
+        tables = load_tables(self.path, ours=self.ours)
+        if not tables.causes:
+            return None
+        from hermes_doctor.plugins.log_causes import place_source
+        from hermes_doctor.plugins.log_causes.log_reader import LogReader
+
+        return LogReader(tables, place_source.read(self.path).tables)
+
+    @cached_property
     def rule_set(self) -> RuleSet:
         """The rules and explanations, loaded on first use."""
         path = self.path / COMPILED
@@ -56,6 +74,13 @@ class Folder:
             if self.ours and path.is_file()
             else read_source(self.path)
         )
+
+
+def read_symptoms(folder: Path) -> frozenset[str]:
+    """Read the codes that blame nothing; text after `#` is a comment."""
+    path = folder / SYMPTOMS
+    lines = path.read_text("utf-8").splitlines() if path.is_file() else ()
+    return frozenset(word for line in lines for word in line.partition("#")[0].split())
 
 
 def read_source(folder: Path) -> RuleSet:

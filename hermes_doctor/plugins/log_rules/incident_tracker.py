@@ -11,6 +11,7 @@ from hermes_doctor.plugins.log_causes.reading import Reading
 from hermes_doctor.plugins.log_rules.adapters import Adapters, is_adapter
 from hermes_doctor.plugins.log_rules.blame import EntryReader
 from hermes_doctor.plugins.log_rules.entry_causes import EntryCauses, split_unknown
+from hermes_doctor.plugins.log_rules.failures import WINDOW
 from hermes_doctor.plugins.log_rules.incident import DAY, Incident, OpenIncident, of_cause
 from hermes_doctor.plugins.log_rules.matcher import (
     ANSWERED,
@@ -103,8 +104,9 @@ class IncidentTracker:
         return self.now - max(windows, default=0.0)
 
     def since_days(self) -> float:
-        """Return the earliest time of a warning that a rule about several days needs."""
-        return self.now - max((rule.window for rule in self.rules if rule.days), default=0.0)
+        """Return the earliest time of a warning that is needed, such as by rules about days."""
+        windows = [rule.window for rule in self.rules if rule.days]
+        return self.now - max((*windows, WINDOW if self.causes else 0.0))
 
     def needs_ends(self) -> bool:
         """Tell whether an incident is open that a skipped line could have ended."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.model import Severity
+from hermes_doctor.plugins.log_causes import place_source
 from hermes_doctor.plugins.log_rules.rule import FIELDS, KINDS, LEVELS, LinePattern, Rule
 from hermes_doctor.plugins.tables import patterns
 from hermes_doctor.plugins.tables.yaml_lists import (
@@ -26,8 +27,6 @@ from hermes_doctor.plugins.tables.yaml_lists import (
     texts,
 )
 
-OTHER_TABLES = ("explanations.yaml", "places.yaml", "operations.yaml", "successes.yaml")
-"""Files of a folder that hold no rules."""
 _VERSIONS = re.compile(
     r"(?:(?:[<>]=?|==|!=)\d+(?:\.\d+){0,3})(?:,(?:[<>]=?|==|!=)\d+(?:\.\d+){0,3})*"
 )
@@ -40,7 +39,7 @@ _RULE_FIELDS = _LINE_FIELDS | {
     "threshold", "within", "followed_by", "cleared_by", "settle", "per_session", "outlives_start",
     "unless_ok", "fix", "yields_to", "only_set_up", "days", "adapter",
     "otherwise", "spread", "ages_out", "database", "given_up_by", "answered_by",
-    "incident_by", "counts_lives",
+    "incident_by", "counts_lives", "unknown",
 }  # fmt: skip
 
 _OTHERS = (
@@ -54,6 +53,10 @@ _OTHERS = (
 """The starts of lines that contain words of strangers, tools or models."""
 _ANYWHERE = rf"^(?!{_OTHERS})(?=.{{0,400}}?(?:%s))\W{{0,8}}[\w. -]{{1,40}}"
 """Shows only the first words of the line, which are Hermes' own; later ones may not be."""
+
+
+NOT_RULES = place_source.NAMES | {"explanations.yaml"}
+"""Files of a folder that hold something else."""
 
 
 class Sample(NamedTuple):
@@ -79,7 +82,7 @@ def read(folder: Path) -> RuleSource:
     samples: list[Sample] = []
     faults: list[RuleMistake] = []
     for path in sorted(folder.glob("*.yaml")):
-        if path.name in OTHER_TABLES:
+        if path.name in NOT_RULES:
             continue
         for number, raw in mappings(path, "rules", faults):
             made: list[Sample] = []
@@ -151,6 +154,7 @@ def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
         days=count(raw, "days", 1) if "days" in raw else 0,
         database=text(raw, "database", ""),
         counts_lives=flag(raw, "counts_lives"),
+        unknown=flag(raw, "unknown"),
     )
     _insist(rule, raw, taken)
     made.append(Sample(rule, line, texts(raw, "examples"), texts(raw, "near")))
@@ -178,6 +182,8 @@ def _insist(rule: Rule, raw: Mapping[str, Any], taken: set[str]) -> None:
         raise RuleError("`database` needs `unless_ok`")
     for name in set(rule.incident_by) - taken:
         raise RuleError(f"`incident_by` names {name!r}, which the pattern does not take")
+    if rule.unknown and "reason" not in taken:
+        raise RuleError("`unknown` needs the group `reason` for the first words of a line")
     if rule.given_up_by and not rule.settle:
         raise RuleError("`given_up_by` needs `settle`")
     if text(raw, "ages_out", "") and rule.cleared_by:

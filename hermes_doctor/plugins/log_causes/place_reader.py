@@ -1,0 +1,129 @@
+"""Find out which part of the bot a log line is about, from its logger and its words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from hermes_doctor.lazy import NamedTuple, pattern
+from hermes_doctor.plugins.log_causes.place import WORK, Place, PlaceRow
+
+NAMED_WITHIN = 240
+"""A line names its place among its first characters; later ones may be words of people."""
+MOST_LOGGERS = 2000
+"""A log may contain any number of loggers."""
+OF_KIND = {"update": "hermes_cli.update", "exit-diary": "gateway"}
+"""The logger that stands for a source without loggers."""
+SHORT_VALUE = r"['\"]?(?P<%s>[\w./:@-]{1,80})['\"]?"
+_FIELDS = tuple(
+    (name, pattern(rf"\b{before}" + SHORT_VALUE % name))
+    for name, before in (
+        ("provider", r"provider[=:] ?"),
+        ("model", r"model[=:] ?"),
+        ("tool", r"(?:[Tt]ool |tool[=:] ?)"),
+        ("job", r"(?:[Jj]ob |job_id[=:] ?)"),
+        ("task", r"(?:[Tt]ask |task_id[=:] ?)"),
+        ("server", r"MCP server "),
+        ("plugin", r"(?:[Pp]lugin |plugin[=:] ?)"),
+        ("profile", r"(?:[Pp]rofile |profile[=:] ?)"),
+    )
+)
+"""The names of things that a line is about, where Hermes writes them in these ways."""
+_HINT = re.compile(r"provider|model|[Tt]ool|[Jj]ob|[Tt]ask|MCP|[Pp]lugin|[Pp]rofile")
+_ID = re.compile(r"(?=.*[\d_./:@-])[\w./:@-]+")
+"""A name, not a word of a sentence such as `failed`."""
+
+
+class Found(NamedTuple):
+    """A place and what it usually does."""
+
+    place: Place | None
+    operation: str = WORK
+
+
+class PlaceReader:
+    """Finds the place of a line; what a logger says alone is remembered."""
+
+    def __init__(self, rows: Sequence[PlaceRow]) -> None:
+        self._rows = rows
+        self._prefixes = {name: row for row in rows for name in row.loggers if name}
+        self._unnamed = next((row for row in rows if "" in row.loggers), None)
+        """The place of a line whose source does not say who wrote it."""
+        self._known: dict[str, PlaceRow | None] = {}
+        self._words: list[tuple[re.Pattern[str], Mapping[str, PlaceRow]]] = []
+        """Names of platforms, then of others: a line about both is about the platform."""
+
+    def read(self, logger: str, text: str, kind: str = "log") -> Found:
+        """Return the place of a line and its usual operation."""
+        name = logger or OF_KIND.get(kind, "")
+        try:
+            row = self._known[name]
+        except KeyError:
+            row = self.of_logger(name)
+            if len(self._known) < MOST_LOGGERS:
+                self._known[name] = row
+        if row is None or row.shared:
+            row = self._named(text[:NAMED_WITHIN]) or row
+        return Found(row.place, row.operation) if row else Found(None)
+
+    def of_logger(self, name: str) -> PlaceRow | None:
+        """Return the place of the longest name that a logger is, or goes on after."""
+        if not name:
+            return self._unnamed
+        end = len(name)
+        while end > 0:
+            if row := self._prefixes.get(name[:end]):
+                return row
+            end = max(name.rfind(".", 0, end), name.rfind("_", 0, end))
+        return None
+
+    def _named(self, text: str) -> PlaceRow | None:
+        if not self._words:
+            platforms = [row for row in self._rows if row.part == "platform"]
+            others = [row for row in self._rows if row.part != "platform"]
+            self._words = [_words(platforms), _words(others)]
+        for words, rows in self._words:
+            for match in words.finditer(text):
+                return rows[match[match.lastgroup or 0].lower()]
+        return None
+
+
+def _words(rows: Iterable[PlaceRow]) -> tuple[re.Pattern[str], Mapping[str, PlaceRow]]:
+    """Return a pattern for the words of places, and the place of each word."""
+    plain: list[str] = []
+    common: list[str] = []
+    places: dict[str, PlaceRow] = {}
+    for row in rows:
+        (common if row.common else plain).extend(map(re.escape, row.words))
+        places |= {word.lower(): row for word in row.words}
+    ways = []
+    if plain:
+        longest = "|".join(sorted(plain, key=len, reverse=True))
+        ways.append(rf"(?<![\w/@.])(?P<plain>{longest})(?![\w@]|[.]\w)")
+    if common:
+        longest = "|".join(sorted(common, key=len, reverse=True))
+        ways += [
+            rf"\[(?P<tag>{longest})[\]:]",
+            rf"(?:platform[=: ]['\"]?|[✓✗] )(?P<before>{longest})\b",
+            r"\b(?:Reconnect|Fatal|Secondary|Skipping|reconnecting|disconnecting|configure) "
+            rf"(?P<verb>{longest})\b",
+            rf"\b(?P<adapter>{longest})(?= (?:adapter|reconnect))",
+            rf"^(?P<start>{longest})(?=: | (?:paused|resumed|queued|has been|failed|connected))",
+            rf"\b(?:for|to|on) (?P<for>{longest})(?=:| via\b|/)",
+        ]
+    return re.compile("(?i)" + "|".join(ways) if ways else r"(?!)"), places
+
+
+def fields_of(text: str) -> dict[str, str]:
+    """Return the names of the things that a line is about, such as its job or its model."""
+    if not _HINT.search(text, 0, NAMED_WITHIN):
+        return {}
+    start = text[:NAMED_WITHIN]
+    found = {}
+    for name, way in _FIELDS:
+        match = way.search(start)
+        if match and (
+            match[0].endswith(("'", '"')) or "=" in match[0] or _ID.fullmatch(match[name])
+        ):
+            found[name] = match[name].rstrip(".:,")
+    return found

@@ -1,0 +1,67 @@
+"""Recognise the lines which show that a place works again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.logs.entry import LogEntry
+from hermes_doctor.plugins.log_causes.place import Place, PlaceRow, SuccessRow
+from hermes_doctor.plugins.log_causes.place_reader import MOST_LOGGERS, PlaceReader
+
+
+class Success(NamedTuple):
+    """Something that works again."""
+
+    place: Place
+    operations: Sequence[str]
+    """What works; empty if all that the place does."""
+
+
+class SuccessReader:
+    """Finds what a line shows to work."""
+
+    def __init__(self, rows: Sequence[SuccessRow], places: Sequence[PlaceRow]) -> None:
+        self._rows = rows
+        self._places = PlaceReader(places)
+        self._by_name = {row.name: row.place for row in places}
+        self._patterns: dict[int, re.Pattern[str]] = {}
+        self._known: dict[str, list[tuple[int, SuccessRow]]] = {}
+        """The rows that a logger can match."""
+
+    def read(self, entry: LogEntry) -> tuple[Success, ...]:
+        """Return what works again, as an entry shows."""
+        rows = self._known.get(entry.logger)
+        if rows is None:
+            rows = [
+                (number, row)
+                for number, row in enumerate(self._rows)
+                if not row.loggers or any(_is_below(entry.logger, name) for name in row.loggers)
+            ]
+            if len(self._known) < MOST_LOGGERS:
+                self._known[entry.logger] = rows
+        found = []
+        for number, row in rows:
+            if row.level != entry.level:
+                continue
+            if row.literals and not any(one in entry.text for one in row.literals):
+                continue
+            pattern = self._patterns.get(number)
+            if pattern is None:
+                pattern = self._patterns[number] = re.compile(row.pattern)
+            if pattern.search(entry.text):
+                place = self._place(entry, row)
+                if place:
+                    found.append(Success(place, row.operations))
+        return tuple(found)
+
+    def _place(self, entry: LogEntry, row: SuccessRow) -> Place | None:
+        if row.place:
+            return self._by_name.get(row.place)
+        return self._places.read(entry.logger, entry.text, entry.kind).place
+
+
+def _is_below(logger: str, name: str) -> bool:
+    """Tell whether a logger has a name, or goes on after it."""
+    return logger == name or (logger.startswith(name) and logger[len(name)] in "._")
