@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from hermes_doctor.lazy import pattern
 from hermes_doctor.plugins.log_causes.place import WORK, Phrases
+
+_OWN = pattern(r"(?:\W{0,4}\[[^\]]{0,60}\]:? ?){0,2}[^:'\"({\[=<]{0,100}")
+
+
+def own_words(text: str) -> str:
+    """Return the first words of a line, which are Hermes' own: no value and no error is in them."""
+    match = _OWN.match(text)
+    return match[0].rstrip(" -—,") if match else ""
 
 
 class OperationReader:

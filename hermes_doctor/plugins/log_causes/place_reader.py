@@ -66,6 +66,10 @@ class PlaceReader:
             row = self._named(text[:NAMED_WITHIN]) or row
         return Found(row.place, row.operation) if row else Found(None)
 
+    def named(self, name: str) -> Place | None:
+        """Return the place of this name."""
+        return next((row.place for row in self._rows if row.name == name), None)
+
     def of_logger(self, name: str) -> PlaceRow | None:
         """Return the place of the longest name that a logger is, or goes on after."""
         if not name:

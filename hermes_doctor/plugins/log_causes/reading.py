@@ -11,7 +11,10 @@ from hermes_doctor.plugins.log_causes.cause import Cause as Cause
 from hermes_doctor.plugins.log_causes.cause_index import CauseIndex, Found
 from hermes_doctor.plugins.log_causes.error_parts import parts_of
 from hermes_doctor.plugins.log_causes.fields import with_fields
+from hermes_doctor.plugins.log_causes.phrases import OperationReader, OutcomeReader, own_words
 from hermes_doctor.plugins.log_causes.place import Place as Place
+from hermes_doctor.plugins.log_causes.place_reader import PlaceReader, fields_of
+from hermes_doctor.plugins.log_causes.success_reader import Success as Success, SuccessReader
 from hermes_doctor.plugins.log_causes.tables import Tables as Tables, load_tables as load_tables
 
 MOST_KNOWN = 500
@@ -40,6 +43,11 @@ class Reader:
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
+        rows = tables.places
+        self._places = PlaceReader(rows.places)
+        self._operations = OperationReader(rows.operations)
+        self._outcomes = OutcomeReader(rows.outcomes)
+        self._successes = SuccessReader(rows.successes, self._places)
         self._known: dict[tuple[str, Sequence[str]], tuple[Cause | None, Mapping[str, str]]] = {}
 
     @cached_property
@@ -50,7 +58,21 @@ class Reader:
     def read(self, entry: LogEntry) -> Reading:
         """Return what an entry says."""
         cause, fields = self.cause_of(entry.text, entry.more)
-        return Reading(None, "work", cause, fields, "", "")
+        found = self._places.read(entry.logger, entry.text, entry.kind)
+        words = own_words(entry.text)
+        operation = self._operations.read(words, found.operation)
+        outcome = self._outcomes.read(entry.text)
+        return Reading(
+            found.place, operation, cause, {**fields_of(entry.text), **fields}, outcome, words
+        )
+
+    def place_of(self, entry: LogEntry) -> Place | None:
+        """Return the place that an entry is about."""
+        return self._places.read(entry.logger, entry.text, entry.kind).place
+
+    def successes(self, entry: LogEntry) -> Sequence[Success]:
+        """Return what works again, as an entry shows."""
+        return self._successes.read(entry)
 
     def cause_of(
         self, text: str, more: Sequence[str] = ()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.logs.entry import LogEntry
-from hermes_doctor.plugins.log_causes.place import Place, PlaceRow, SuccessRow
+from hermes_doctor.plugins.log_causes.place import Place, SuccessRow
 from hermes_doctor.plugins.log_causes.place_reader import MOST_LOGGERS, PlaceReader
 
 
@@ -22,10 +22,9 @@ class Success(NamedTuple):
 class SuccessReader:
     """Finds what a line shows to work."""
 
-    def __init__(self, rows: Sequence[SuccessRow], places: Sequence[PlaceRow]) -> None:
+    def __init__(self, rows: Sequence[SuccessRow], places: PlaceReader) -> None:
         self._rows = rows
-        self._places = PlaceReader(places)
-        self._by_name = {row.name: row.place for row in places}
+        self._places = places
         self._patterns: dict[int, re.Pattern[str]] = {}
         self._known: dict[str, list[tuple[int, SuccessRow]]] = {}
         """The rows that a logger can match."""
@@ -58,7 +57,7 @@ class SuccessReader:
 
     def _place(self, entry: LogEntry, row: SuccessRow) -> Place | None:
         if row.place:
-            return self._by_name.get(row.place)
+            return self._places.named(row.place)
         return self._places.read(entry.logger, entry.text, entry.kind).place
 
 

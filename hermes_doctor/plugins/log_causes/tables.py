@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.plugins.log_causes.cause import Cause, Signs
+from hermes_doctor.plugins.log_causes.place import PlaceTables
 
 if TYPE_CHECKING:
     from hermes_doctor.plugins.tables.yaml_lists import RuleMistake
@@ -22,6 +23,8 @@ class Tables(NamedTuple):
     causes: Sequence[tuple[Cause, Signs]] = ()
     faults: Sequence[RuleMistake] = ()
     """Mistakes with file and line; what has one is left out."""
+    places: PlaceTables = PlaceTables()
+    """Places, operations, outcomes and successes."""
 
 
 def load_tables(folder: Path, *, ours: bool = False) -> Tables:
@@ -32,26 +35,31 @@ def load_tables(folder: Path, *, ours: bool = False) -> Tables:
 
 def read_source(folder: Path) -> Tables:
     """Read the tables from the YAML files."""
-    from hermes_doctor.plugins.log_causes import cause_source
+    from hermes_doctor.plugins.log_causes import cause_source, place_source
 
-    found = cause_source.read(folder)
-    return Tables(found.causes, found.faults)
+    found, places = cause_source.read(folder), place_source.read(folder)
+    return Tables(found.causes, (*found.faults, *places.faults), places.tables)
 
 
 def read_compiled(data: bytes) -> Tables:
     """Read the tables from their compiled form."""
     import json
 
+    from hermes_doctor.plugins.log_causes import place
     from hermes_doctor.plugins.log_causes.cause import unpack
 
-    return Tables([unpack(one) for one in json.loads(data)["causes"]])
+    found = json.loads(data)
+    causes = [unpack(one) for one in found["causes"]]
+    return Tables(causes, places=place.unpack(found["places"]))
 
 
 def compile_tables(tables: Tables) -> str:
     """Compile the tables to JSON that is quick to read, one cause per line."""
     import json
 
+    from hermes_doctor.plugins.log_causes import place
     from hermes_doctor.plugins.log_causes.cause import pack
 
     causes = ",\n".join(json.dumps(pack(*one)) for one in tables.causes)
-    return f'{{"causes": [\n{causes}\n]}}\n'
+    places = ",\n".join(map(json.dumps, place.pack(tables.places)))
+    return f'{{"causes": [\n{causes}\n],\n"places": [\n{places}\n]}}\n'
