@@ -16,6 +16,7 @@ FIELDS = (
     "reason", "database", "wanted",
 )  # fmt: skip
 """The group names that the pattern of a cause may use."""
+LONGEST_TITLE = 48
 
 
 class Cause(NamedTuple):
@@ -47,12 +48,13 @@ class Cause(NamedTuple):
         return code == self.code or code in self.codes or code in self.by_part.values()
 
     def title_with(self, fields: Mapping[str, str]) -> str:
-        """Return the title; without its fields if one of them is not known."""
+        """Return the title; without its fields if one is not known or makes it too long."""
         full, _, plain = self.title.partition(" | ")
         try:
-            return full.format_map(fields)
+            filled = full.format_map(fields)
         except KeyError:
-            return plain or full
+            return plain
+        return filled if len(filled) <= LONGEST_TITLE or not plain else plain
 
 
 class Signs(NamedTuple):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.plugins.log_causes.cause import FAMILIES, FIELDS, Cause, Signs
+from hermes_doctor.plugins.log_causes.cause import FAMILIES, FIELDS, LONGEST_TITLE, Cause, Signs
 from hermes_doctor.plugins.log_causes.errno_table import ERRORS
 from hermes_doctor.plugins.tables import patterns
 from hermes_doctor.plugins.tables.yaml_lists import (
@@ -29,7 +29,7 @@ PARTS = (
     "memory", "plugins",
 )  # fmt: skip
 """The parts of the bot that a place can belong to."""
-LONGEST_TITLE, LONGEST_TEXT = 48, 160
+LONGEST_TEXT = 160
 _FIELDS = frozenset({
     "name", "rank", "code", "codes", "by_part", "title", "detail", "advice", "transient",
     "errors", "exceptions", "texts", "examples", "near",
@@ -124,7 +124,7 @@ def _by_part(raw: Mapping[str, Any]) -> Mapping[str, str]:
 def _insist(cause: Cause) -> None:
     """Refuse texts that are too long or have unknown fields."""
     full, _, plain = cause.title.partition(" | ")
-    if len(full) > LONGEST_TITLE or len(plain) > LONGEST_TITLE:
+    if max(len(_SLOT.sub("", full)), len(plain)) > LONGEST_TITLE:
         raise RuleError(f"`title` is longer than {LONGEST_TITLE} characters")
     if "{" in full and not plain:
         raise RuleError("`title` needs a form without fields after ` | `")

@@ -32,9 +32,18 @@ _WHERE: Mapping[str, tuple[re.Pattern[str], ...]] = {
 }  # fmt: skip
 
 
+def lacks_fields(found: Found) -> bool:
+    """Tell whether the title has fields that were not found."""
+    return "{" in found.cause.title and bool(_missing(found))
+
+
+def _missing(found: Found) -> list[str]:
+    return [name for name in _SLOT.findall(found.cause.title) if name not in found.fields]
+
+
 def with_fields(found: Found, texts: Iterable[str]) -> Mapping[str, str]:
     """Return the fields of a cause; those that its title lacks are looked for in the texts."""
-    missing = [name for name in _SLOT.findall(found.cause.title) if name not in found.fields]
+    missing = _missing(found)
     if not missing:
         return found.fields
     fields = dict(found.fields)

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.plugins.log_causes.tables import load_tables
+from hermes_doctor.plugins.log_causes.tables import codes, load_tables
 
 if TYPE_CHECKING:
-    from hermes_doctor.plugins.log_causes.log_reader import LogReader
+    from hermes_doctor.plugins.log_causes.reading import Reader
     from hermes_doctor.plugins.log_rules.rule import Explanation, Rule
     from hermes_doctor.plugins.tables.yaml_lists import RuleMistake
 
@@ -46,8 +46,11 @@ class Folder:
         compiled = ours and (path / CODES).is_file()
         self.faults = () if compiled else self.rule_set.faults
         self.codes = (
-            tuple((path / CODES).read_bytes().decode().split()) if compiled else self.rule_set.codes
+            tuple((path / CODES).read_bytes().decode().split()) if compiled else self._codes()
         )
+
+    def _codes(self) -> tuple[str, ...]:
+        return tuple(sorted({*self.rule_set.codes, *codes(load_tables(self.path))}))
 
     @cached_property
     def symptoms(self) -> frozenset[str]:
@@ -55,15 +58,14 @@ class Folder:
         return read_symptoms(self.path)
 
     @cached_property
-    def reader(self) -> LogReader | None:
+    def reader(self) -> Reader | None:
         """Reads the causes of entries; None if the folder has no table of causes."""
         tables = load_tables(self.path, ours=self.ours)
         if not tables.causes:
             return None
-        from hermes_doctor.plugins.log_causes import place_source
-        from hermes_doctor.plugins.log_causes.log_reader import LogReader
+        from hermes_doctor.plugins.log_causes.reading import Reader
 
-        return LogReader(tables, place_source.read(self.path).tables)
+        return Reader(tables)
 
     @cached_property
     def rule_set(self) -> RuleSet:
