@@ -18,6 +18,10 @@ from hermes_doctor.plugins.log_causes.reading import VAGUE, Place, Reading
 from hermes_doctor.plugins.log_causes.success_reader import Success
 from hermes_doctor.plugins.log_rules.rule import Rule
 
+CONNECTION = ("connect", "log in", "receive", "start")
+"""Operations of a platform that fail together: the most basic of their causes is to blame."""
+Key = tuple[Place, str, str]
+"""Place, operation and name of the cause; a connection has one key for all its causes."""
 _FIELD = pattern(r"\{(\w+)\}")
 _FIRST_SENTENCE = re.compile(r".*?[.!?](?= |$)")
 
@@ -47,6 +51,8 @@ class Blame(NamedTuple):
     fields: Mapping[str, str]
     beside: bool = False
     """The rule is right about what fails, and this is why."""
+    key: Key | None = None
+    """The failure that the entry belongs to."""
 
     @property
     def code(self) -> str:
@@ -74,7 +80,17 @@ class Blamer:
         if cause is None or cause.rank >= VAGUE or cause.means(rule.code):
             return None
         beside = rule.code not in self._blaming
-        return Blame(cause, reading.place, reading.fields, beside)
+        return Blame(cause, reading.place, reading.fields, beside, key_of(reading))
+
+
+def key_of(reading: Reading) -> Key | None:
+    """Return what distinguishes a failure; None if it is not known who failed, or why."""
+    place, cause = reading.place, reading.cause
+    if place is None:
+        return None
+    if place.part == "platform" and reading.operation in CONNECTION:
+        return place, CONNECTION[0], ""
+    return (place, reading.operation, cause.name) if cause else None
 
 
 def cause_words(cause: Cause, fields: Mapping[str, str]) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from hermes_doctor.logs.entry import LogEntry
+from hermes_doctor.model import Severity
 from hermes_doctor.plugins.log_causes.reading import Place, Reading
-from hermes_doctor.plugins.log_rules.blame import Blame, Blamer, EntryReader
+from hermes_doctor.plugins.log_rules.blame import Blame, Blamer, EntryReader, Key
 from hermes_doctor.plugins.log_rules.failures import Failures
 from hermes_doctor.plugins.log_rules.incident import Incident
 from hermes_doctor.plugins.log_rules.matcher import MATCH, Match
@@ -51,12 +52,9 @@ class EntryCauses:
         cause = reading.cause
         if cause is not None:  # that says more than a rule for unknown lines
             matches = [one for one in matches if one.role != MATCH or not one.rule.otherwise]
-        if any(one.role == MATCH for one in matches):
-            return matches
-        if cause is not None:
-            blame = Blame(cause, reading.place, reading.fields)
-            self._failures.add(entry, blame, reading.operation, reading.outcome, reading.words)
-        elif self._unknown and reading.place and reading.outcome != "recovered":
+        described = any(one.role == MATCH for one in matches)
+        self._failures.add(entry, reading, described=described)
+        if not described and cause is None and self._unknown and reading.place:
             self._unknown.add(entry, reading.place)
         return matches
 
@@ -70,11 +68,27 @@ class EntryCauses:
         if self._unknown:
             self._unknown.gateway_started(at)
 
-    def incidents(self) -> Iterator[Incident]:
-        """Yield what goes on and is described by no rule."""
-        yield from self._failures.incidents()
+    def explain(self, incident: Incident, blame: Blame, wanted: dict[Key, Severity]) -> Incident:
+        """Say what causes an incident, if that goes on; note in `wanted` that it is reported."""
+        severity = Severity(incident.rule.severity)
+        cause = self._failures.blame(blame.key) if blame.key else None
+        if blame.key is None or cause is None or severity is Severity.INFO:
+            return incident
+        if cause.cause.means(incident.rule.code):
+            return incident
+        wanted[blame.key] = min(wanted.get(blame.key, severity), severity, key=rank)
+        return incident._replace(caused_by=cause.code)
+
+    def incidents(self, wanted: Mapping[Key, Severity]) -> Iterator[Incident]:
+        """Yield what goes on: what no rule describes, and the wanted causes of others."""
+        yield from self._failures.incidents(wanted)
         if self._unknown:
             yield from self._unknown.incidents()
+
+
+def rank(severity: Severity) -> int:
+    """Sort key: the worst first."""
+    return severity.rank
 
 
 def split_unknown(rules: Iterable[Rule]) -> tuple[list[Rule], Rule | None]:

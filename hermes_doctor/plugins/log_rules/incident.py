@@ -163,17 +163,13 @@ class OpenIncident:
             self.rule, self.key, self.fields, self.first, last, self.count, quotes,
             cleared_at, pending, self.reason, answered_by=self.outcome or "",
         )  # fmt: skip
-        if self.blame is None:
-            return made
-        if self.blame.beside:
-            return made._replace(caused_by=self.blame.code)
-        return of_cause(made, self.blame)
+        return _of_cause(made, self.blame) if self.blame and not self.blame.beside else made
 
 
-def of_cause(incident: Incident, blame: Blame) -> Incident:
+def _of_cause(incident: Incident, blame: Blame) -> Incident:
     """Return the incident as one of the cause that its lines name."""
     rule = blamed(incident.rule, blame)
-    return incident._replace(rule=rule, fields={**incident.fields, **blame.fields}, caused_by="")
+    return incident._replace(rule=rule, fields={**incident.fields, **blame.fields})
 
 
 def _limit(sessions: dict[str, None]) -> None:

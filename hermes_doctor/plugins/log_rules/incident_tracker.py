@@ -7,12 +7,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cache, cached_property
 
 from hermes_doctor.logs.entry import LogEntry
+from hermes_doctor.model import Severity
 from hermes_doctor.plugins.log_causes.reading import Reading
 from hermes_doctor.plugins.log_rules.adapters import Adapters, is_adapter
-from hermes_doctor.plugins.log_rules.blame import EntryReader
+from hermes_doctor.plugins.log_rules.blame import EntryReader, Key
 from hermes_doctor.plugins.log_rules.entry_causes import EntryCauses, split_unknown
 from hermes_doctor.plugins.log_rules.failures import WINDOW
-from hermes_doctor.plugins.log_rules.incident import DAY, Incident, OpenIncident, of_cause
+from hermes_doctor.plugins.log_rules.incident import DAY, Incident, OpenIncident
 from hermes_doctor.plugins.log_rules.matcher import (
     ANSWERED,
     CLEAR,
@@ -117,7 +118,7 @@ class IncidentTracker:
         )
 
     def _causes_left(self) -> bool:
-        return self.causes is not None and any(True for _ in self.causes.incidents())
+        return self.causes is not None and any(True for _ in self.causes.incidents({}))
 
     def _wanted(self, level: str, logger: str) -> bool:
         """Tell whether entries of this level and logger matter; only log files name a logger."""
@@ -223,26 +224,23 @@ class IncidentTracker:
         while self.settled:
             self._settle(self.settled.popleft())
         found = list(self.closed)
+        wanted: dict[Key, Severity] = {}
         found += [
-            one.to_incident(cleared_at=None, pending=self._is_early(one))
+            self._incident(one, wanted)
             for same in self.open.values()
             for one in same.values()
             if one.reached and not self._yields(one)
         ]
         found += self._risen({(one.rule.id, tuple(one.key.items())) for one in found})
-        found += self._beside()
         if self.causes:
-            found += self.causes.incidents()
+            found += self.causes.incidents(wanted)
         return sorted(found, key=lambda incident: (incident.first, incident.rule.id))
 
-    def _beside(self) -> Iterator[Incident]:
-        """Yield the causes of what rules report, where the rules do not say them."""
-        for same in self.open.values():
-            for one in same.values():
-                blame = one.blame
-                if blame and blame.beside and one.reached and not self._yields(one):
-                    incident = one.to_incident(cleared_at=None, pending=self._is_early(one))
-                    yield of_cause(incident, blame)
+    def _incident(self, one: OpenIncident, wanted: dict[Key, Severity]) -> Incident:
+        incident = one.to_incident(cleared_at=None, pending=self._is_early(one))
+        if self.causes and one.blame and one.blame.beside and not incident.pending:
+            return self.causes.explain(incident, one.blame, wanted)
+        return incident
 
     def _is_early(self, one: OpenIncident) -> bool:
         """Tell whether it may still clear by itself; not if the end of a message is known."""
