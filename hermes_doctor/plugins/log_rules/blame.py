@@ -18,6 +18,8 @@ from hermes_doctor.plugins.log_causes.reading import VAGUE, Place, Reading
 from hermes_doctor.plugins.log_causes.success_reader import Success
 from hermes_doctor.plugins.log_rules.rule import Rule
 
+BASIC = ("machine", "network", "data", "code")
+"""Families of causes that outweigh a rule. What another side answers, a rule may know better."""
 CONNECTION = ("connect", "log in", "receive", "start")
 """Operations of a platform that fail together: the most basic of their causes is to blame."""
 Key = tuple[Place, str, str]
@@ -72,7 +74,8 @@ class Blamer:
     def __init__(self, causes: Sequence[Cause], symptoms: Collection[str] = ()) -> None:
         """`symptoms`: codes that say what fails and blame nothing."""
         codes = {code for one in causes for code in (one.code, *one.codes)}
-        self._blaming = codes - set(symptoms)
+        self._symptoms = frozenset(symptoms)
+        self._blaming = codes - self._symptoms
 
     def judge(self, reading: Reading, rule: Rule) -> Blame | None:
         """Return the cause that an entry names, if the rule does not say it."""
@@ -80,7 +83,10 @@ class Blamer:
         if cause is None or cause.rank >= VAGUE or cause.means(rule.code):
             return None
         beside = rule.code not in self._blaming
-        return Blame(cause, reading.place, reading.fields, beside, key_of(reading))
+        if cause.family not in BASIC and rule.code not in self._symptoms:
+            return None
+        blame = Blame(cause, reading.place, reading.fields, beside, key_of(reading))
+        return None if blame.code in self._symptoms else blame
 
 
 def key_of(reading: Reading) -> Key | None:
