@@ -84,9 +84,11 @@ class CauseIndex:
         found: list[Found] = []
         errors: set[str] = set()
         seen: set[_Sign] = set()
-        for _, sign in likely:
+        for literal, sign in likely:
             if sign.error:
-                errors.add(sign.error)
+                place = small.find(literal)
+                if not place or not small[place - 1].isalnum():
+                    errors.add(sign.error)
             elif sign not in seen:
                 seen.add(sign)
                 self.tried += 1

@@ -29,7 +29,8 @@ _SAID = pattern(
     r"(?:=|: )(?:'(?:[^'\\]|\\.){0,1500}'?|\"(?:[^\"\\]|\\.){0,1500}\"?)"
 )
 """What somebody said, in quotes after a name for it."""
-_TAG = pattern(r"(?:\W{0,4}\[[^\]]{0,80}\]:? ?){0,3}")
+_TAG = pattern(r"(?:\W{0,4}\[(?!Errno|WinError|SSL)[^\]]{0,80}\]:? ?){0,3}")
+_ERROR_NUMBER = pattern(r"\[(?:Errno|WinError|SSL)\b")
 
 
 class Parts(NamedTuple):
@@ -56,9 +57,17 @@ def parts_of(text: str, more: Sequence[str] = ()) -> Parts:
     if '="' in message or "='" in message or ": '" in message or ': "' in message:
         message = _SAID.sub("", message)
     message = message[:MOST]
+    return Parts(exceptions, message[_error_start(message) :], message)
+
+
+def _error_start(message: str) -> int:
+    """Return where the error begins: behind the first colon, unless a number of it is before."""
     tag = _TAG.match(message)
-    colon = message.find(": ", tag.end() if tag else 0)
-    return Parts(exceptions, message[colon + 2 :] if colon >= 0 else "", message)
+    start = tag.end() if tag else 0
+    colon = message.find(": ", start)
+    if colon < 0:
+        return len(message)
+    return start if _ERROR_NUMBER.search(message, start, colon) else colon + 2
 
 
 def _exceptions(lines: Sequence[str]) -> Iterator[str]:

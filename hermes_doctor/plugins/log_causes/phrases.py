@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from hermes_doctor.lazy import pattern
 from hermes_doctor.plugins.log_causes.place import WORK, Phrases
 
+MOST_KNOWN = 2000
+"""Operations of first words that are remembered: a release has about as many."""
+OUTCOME_WITHIN = 600
+"""An outcome is named among this many first characters."""
 _OWN = pattern(r"(?:\W{0,4}\[[^\]]{0,60}\]:? ?){0,2}[^:'\"({\[=<]{0,100}")
+_LABEL = pattern(r"\W{0,4}[\w.-]{1,24}(?: [\w.-]{1,16})?: ")
+"""What some lines begin with instead of a tag, such as `Matrix: `."""
 
 
 def own_words(text: str) -> str:
@@ -21,32 +27,63 @@ class OperationReader:
     """Finds the operation that the first fitting words of a line name."""
 
     def __init__(self, rows: Sequence[Phrases]) -> None:
-        self._rows = rows
-        self._pattern: re.Pattern[str] | None = None
+        self._phrases = _Phrases(rows)
+        self._known: dict[str, str] = {}
 
-    def read(self, words: str, usual: str = WORK) -> str:
+    def read(self, text: str, usual: str = WORK) -> str:
         """Return the operation of a line; the usual one if its words name none."""
-        if self._pattern is None:
-            ways = [
-                f"(?P<o{number}>{'|'.join(row.phrases)})" for number, row in enumerate(self._rows)
-            ]
-            self._pattern = re.compile(rf"(?i)(?<![^\W_])(?:{'|'.join(ways)})" if ways else "(?!)")
-        match = self._pattern.search(words)
-        return self._rows[int((match.lastgroup or "o0")[1:])].name if match else usual
+        found = self._of_words(own_words(text))
+        if not found and (label := _LABEL.match(text)):
+            found = self._of_words(own_words(text[label.end() : label.end() + 200]))
+        return found or usual
+
+    def _of_words(self, words: str) -> str:
+        known = self._known.get(words)
+        if known is None:
+            found = min(self._phrases.find(words), default=None)
+            known = self._phrases.names[found[1]] if found else ""
+            if len(self._known) < MOST_KNOWN:
+                self._known[words] = known
+        return known
 
 
 class OutcomeReader:
     """Finds how something ended; of several outcomes, the one that the table lists first."""
 
     def __init__(self, rows: Sequence[Phrases]) -> None:
-        self._rows = rows
-        self._patterns: list[tuple[str, re.Pattern[str]]] = []
+        self._phrases = _Phrases(rows)
 
     def read(self, text: str) -> str:
         """Return the outcome that a line names, or an empty text."""
-        if not self._patterns:
-            self._patterns = [
-                (row.name, re.compile(rf"(?i)(?<![^\W_])(?:{'|'.join(row.phrases)})"))
-                for row in self._rows
-            ]
-        return next((name for name, way in self._patterns if way.search(text)), "")
+        found = next(self._phrases.find(text[:OUTCOME_WITHIN]), None)
+        return self._phrases.names[found[1]] if found else ""
+
+
+class _Phrases:
+    """Phrases in their order; one is tried only if a text has one of its literals."""
+
+    def __init__(self, rows: Sequence[Phrases]) -> None:
+        self.names = [row.name for row in rows]
+        self._phrases = [
+            (number, phrase, literals)
+            for number, row in enumerate(rows)
+            for phrase, literals in row.phrases
+        ]
+        self._patterns: dict[str, re.Pattern[str]] = {}
+
+    def find(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield where a phrase begins in a text, and the number of its row."""
+        small = text.lower()
+        for number, phrase, literals in self._phrases:
+            if literals:
+                for literal in literals:
+                    if literal in small:
+                        break
+                else:
+                    continue
+            pattern = self._patterns.get(phrase)
+            if pattern is None:
+                whole = rf"(?i)(?<![^\W_])(?:{phrase})"
+                pattern = self._patterns[phrase] = re.compile(whole)
+            if match := pattern.search(text):
+                yield match.start(), number

@@ -60,8 +60,10 @@ class Phrases(NamedTuple):
     """The phrases that name an operation or an outcome."""
 
     name: str
-    phrases: Sequence[str]
-    """Regular expressions, whatever the case; each begins at the start of a word."""
+    phrases: Sequence[tuple[str, Sequence[str]]]
+    """Regular expressions for words in small or capital letters, each with literals in small
+    letters of which every match contains one; none if any text may match.
+    """
 
 
 class SuccessRow(NamedTuple):
@@ -88,16 +90,16 @@ class PlaceTables(NamedTuple):
 _ROWS = (PlaceRow, Phrases, Phrases, SuccessRow)
 
 
-def pack(tables: PlaceTables) -> list[list[list[Any]]]:
+def pack(tables: PlaceTables) -> list[Any]:
     """Convert tables to lists that JSON can store."""
-    return [
-        [[list(value) if isinstance(value, tuple) else value for value in row] for row in table]
-        for table in tables
-    ]
+    return [_plain(table) for table in tables]
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(one) for one in value] if isinstance(value, (tuple, list)) else value
 
 
 def unpack(packed: Sequence[Sequence[Sequence[Any]]]) -> PlaceTables:
     """Rebuild tables from their packed form."""
-    return PlaceTables(
-        *([kind(*row) for row in table] for kind, table in zip(_ROWS, packed, strict=True))
-    )
+    rows = zip(_ROWS, packed, strict=True)
+    return PlaceTables(*([kind(*row) for row in table] for kind, table in rows))

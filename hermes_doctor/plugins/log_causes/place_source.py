@@ -132,13 +132,14 @@ def _outcome(raw: Mapping[str, Any]) -> Phrases:
 
 def _phrases(raw: Mapping[str, Any], names: Sequence[str]) -> Phrases:
     allow(raw, _PHRASE_FIELDS)
-    row = Phrases(choice(raw, "name", list(names)), texts(raw, "phrases"))
-    if not row.phrases:
+    phrases = texts(raw, "phrases")
+    if not phrases:
         raise RuleError("needs `phrases`")
-    for phrase in row.phrases:
+    for phrase in phrases:
         for fault in patterns.faults(phrase, ()):
             raise RuleError(f"phrase {phrase!r} {fault}")
-    return row
+    found = tuple((phrase, patterns.small_literals(phrase)) for phrase in phrases)
+    return Phrases(choice(raw, "name", list(names)), found)
 
 
 def _success(raw: Mapping[str, Any], places: set[str]) -> tuple[SuccessRow, SuccessSample]:

@@ -75,7 +75,7 @@ class Reader:
         cause, fields = self.cause_of(entry.text, entry.more)
         found = self._places.read(entry.logger, entry.text, entry.kind)
         words = own_words(entry.text)
-        operation = self._operations.read(words, found.operation)
+        operation = self._operations.read(entry.text, found.operation)
         outcome = self._outcomes.read(entry.text)
         return Reading(
             found.place, operation, cause, {**fields_of(entry.text), **fields}, outcome, words
