@@ -23,13 +23,19 @@ class EntryCauses:
     """Reads the entries of a log, in order of time, with tables of causes and places."""
 
     def __init__(
-        self, reader: EntryReader, unknown: Rule | None, symptoms: Collection[str], now: float
+        self,
+        reader: EntryReader,
+        rules: Iterable[Rule],
+        unknown: Rule | None,
+        symptoms: Collection[str],
+        now: float,
     ) -> None:
         """`unknown`: the rule about unknown errors; `symptoms`: codes that blame nothing."""
         self.reader = reader
         self._worked: dict[Place, float] = {}
+        checks = {rule.code: rule.unless_ok for rule in rules if rule.unless_ok}
         self._blamer = Blamer(reader.causes, symptoms)
-        self._failures = Failures(now, self._worked)
+        self._failures = Failures(now, self._worked, checks)
         self._unknown = UnknownErrors(unknown, now, self._worked) if unknown else None
 
     def is_read(self, level: str, logger: str, *, ends: bool) -> bool:
@@ -62,13 +68,17 @@ class EntryCauses:
         """Return the cause that an entry names, if the rule does not say it."""
         return self._blamer.judge(reading, rule)
 
+    def end(self, failure: Key) -> None:
+        """Note that a failure is over, because the lines of a rule show that."""
+        self._failures.end(failure)
+
     def gateway_started(self, at: float) -> None:
         """Note that the gateway was started."""
         self._failures.gateway_started(at)
         if self._unknown:
             self._unknown.gateway_started(at)
 
-    def explain(self, incident: Incident, blame: Blame, wanted: dict[Key, Severity]) -> Incident:
+    def explain(self, incident: Incident, blame: Blame, wanted: dict[Key, Rule]) -> Incident:
         """Say what causes an incident, if that goes on; note in `wanted` that it is reported."""
         severity = Severity(incident.rule.severity)
         cause = self._failures.blame(blame.key) if blame.key else None
@@ -76,19 +86,16 @@ class EntryCauses:
             return incident
         if cause.cause.means(incident.rule.code):
             return incident
-        wanted[blame.key] = min(wanted.get(blame.key, severity), severity, key=rank)
+        other = wanted.get(blame.key)
+        if other is None or severity.rank < Severity(other.severity).rank:
+            wanted[blame.key] = incident.rule
         return incident._replace(caused_by=cause.code)
 
-    def incidents(self, wanted: Mapping[Key, Severity]) -> Iterator[Incident]:
+    def incidents(self, wanted: Mapping[Key, Rule]) -> Iterator[Incident]:
         """Yield what goes on: what no rule describes, and the wanted causes of others."""
         yield from self._failures.incidents(wanted)
         if self._unknown:
             yield from self._unknown.incidents()
-
-
-def rank(severity: Severity) -> int:
-    """Sort key: the worst first."""
-    return severity.rank
 
 
 def split_unknown(rules: Iterable[Rule]) -> tuple[list[Rule], Rule | None]:

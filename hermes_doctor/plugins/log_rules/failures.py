@@ -6,8 +6,9 @@ has done nothing since: if a bot gets two messages a day and fails both, all of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
+from hermes_doctor.lazy import EMPTY
 from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.model import DATA, MODEL, PLATFORM, Severity
 from hermes_doctor.plugins.log_causes.reading import Place, Reading
@@ -55,9 +56,15 @@ class _Failing(OpenIncident):
 class Failures:
     """The failures that go on."""
 
-    def __init__(self, now: float, worked: Mapping[Place, float]) -> None:
-        """`worked`: when places last did anything with success, kept up to date by the caller."""
+    def __init__(
+        self, now: float, worked: Mapping[Place, float], checks: Mapping[str, Sequence[str]] = EMPTY
+    ) -> None:
+        """`worked`: when places last did anything with success, kept up to date by the caller.
+
+        `checks`: the checks that examine what a code is about, by code.
+        """
         self.now = now
+        self._checks = checks
         self.dropped = 0
         self._worked = worked
         self._open: dict[Key, _Failing] = {}
@@ -90,6 +97,10 @@ class Failures:
             if not success.operations or not set(tried).isdisjoint(success.operations):
                 del self._open[key]
 
+    def end(self, key: Key) -> None:
+        """End a failure that is over."""
+        self._open.pop(key, None)
+
     def gateway_started(self, at: float) -> None:
         """End what was before the start, but not what the start itself reported."""
         for key in [key for key, one in self._open.items() if one.times[-1] < at - STARTING]:
@@ -100,19 +111,22 @@ class Failures:
         one = self._open.get(key)
         return one.said if one else None
 
-    def incidents(self, wanted: Mapping[Key, Severity]) -> Iterator[Incident]:
+    def incidents(self, wanted: Mapping[Key, Rule]) -> Iterator[Incident]:
         """Yield the failures that go on, if they matter.
 
-        `wanted`: those which explain something that a rule reports, and how severe that is.
+        `wanted`: those which explain what a rule reports. They are as severe as that at least.
         """
         for key, one in self._open.items():
             place, severity = key[0], self._severity(key, one)
-            if key in wanted and (severity is None or wanted[key].rank < severity.rank):
-                severity = wanted[key]
+            symptom = wanted.get(key)
+            if symptom:
+                severity = worse(severity or Severity.INFO, Severity(symptom.severity))
             if severity is None:
                 continue
             rule = _rule(one.said, place)._replace(severity=severity.value)
-            if severity.rank <= Severity.ERROR.rank and place.part in EFFECTS and key not in wanted:
+            checks = symptom.unless_ok if symptom else self._checks.get(rule.code, ())
+            rule = rule._replace(unless_ok=checks)
+            if severity.rank <= Severity.ERROR.rank and place.part in EFFECTS and not symptom:
                 part, sentence = EFFECTS[place.part]
                 words = cause_words(one.said.cause, {})
                 detail = " ".join(filter(None, (sentence, rule.detail)))
@@ -144,6 +158,11 @@ class Failures:
         if one.ended_badly or (often and (lasting or one.count >= 5)):
             return Severity.WARNING
         return Severity.INFO if lasting else None
+
+
+def worse(one: Severity, other: Severity) -> Severity:
+    """Return the worse of two severities."""
+    return min(one, other, key=lambda severity: severity.rank)
 
 
 def place_key(place: Place) -> dict[str, str]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.plugins.log_rules.adapters import LastWords
-from hermes_doctor.plugins.log_rules.blame import Blame, blamed
+from hermes_doctor.plugins.log_rules.blame import Blame, Key, blamed
 from hermes_doctor.plugins.log_rules.matcher import Match
 from hermes_doctor.plugins.log_rules.rates import Rise
 from hermes_doctor.plugins.log_rules.rule import KEYS, Rule
@@ -76,6 +76,8 @@ class OpenIncident:
         self.reason: LastWords | None = None
         self.blame: Blame | None = None
         """The cause that the last line with a cause names, if the rule does not say it."""
+        self.failure: Key | None = None
+        """What the last line says has failed."""
         self.waiting: deque[Match] = deque(maxlen=100)
         """Lines that count only if a `followed_by` line comes after them."""
         self.attempts: dict[str, None] = {}

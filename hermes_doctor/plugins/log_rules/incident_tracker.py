@@ -7,10 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cache, cached_property
 
 from hermes_doctor.logs.entry import LogEntry
-from hermes_doctor.model import Severity
 from hermes_doctor.plugins.log_causes.reading import Reading
 from hermes_doctor.plugins.log_rules.adapters import Adapters, is_adapter
-from hermes_doctor.plugins.log_rules.blame import EntryReader, Key
+from hermes_doctor.plugins.log_rules.blame import EntryReader, Key, key_of
 from hermes_doctor.plugins.log_rules.entry_causes import EntryCauses, split_unknown
 from hermes_doctor.plugins.log_rules.failures import WINDOW
 from hermes_doctor.plugins.log_rules.incident import DAY, Incident, OpenIncident
@@ -68,7 +67,7 @@ class IncidentTracker:
         """
         known, unknown = split_unknown(rules)
         self.rules = [rule for rule in known if applies_to(rule.versions, release)]
-        self.causes = EntryCauses(reader, unknown, symptoms, now) if reader else None
+        self.causes = EntryCauses(reader, known, unknown, symptoms, now) if reader else None
         self.now = now
         self.starts = deque(sorted(starts))
         self.by_log = not starts
@@ -224,7 +223,7 @@ class IncidentTracker:
         while self.settled:
             self._settle(self.settled.popleft())
         found = list(self.closed)
-        wanted: dict[Key, Severity] = {}
+        wanted: dict[Key, Rule] = {}
         found += [
             self._incident(one, wanted)
             for same in self.open.values()
@@ -236,7 +235,7 @@ class IncidentTracker:
             found += self.causes.incidents(wanted)
         return sorted(found, key=lambda incident: (incident.first, incident.rule.id))
 
-    def _incident(self, one: OpenIncident, wanted: dict[Key, Severity]) -> Incident:
+    def _incident(self, one: OpenIncident, wanted: dict[Key, Rule]) -> Incident:
         incident = one.to_incident(cleared_at=None, pending=self._is_early(one))
         if self.causes and one.blame and one.blame.beside and not incident.pending:
             return self.causes.explain(incident, one.blame, wanted)
@@ -283,6 +282,7 @@ class IncidentTracker:
             one.reason = said or one.reason
         if self.causes and reading and reading.cause:
             one.blame = self.causes.blame(reading, match.rule)
+            one.failure = key_of(reading)
         if match.rule.followed_by:
             one.waiting.append(match)
         else:
@@ -325,6 +325,8 @@ class IncidentTracker:
     def _close(self, key: _Key, one: OpenIncident, at: float) -> None:
         del self.open[one.rule.id][key]
         self.matcher.incident_closed(one.rule)
+        if self.causes and one.failure:
+            self.causes.end(one.failure)
         if one.reached:
             self.closed.append(one.to_incident(cleared_at=at))
 
