@@ -19,6 +19,10 @@ KINDS = ("log", "journal", "stderr")
 """The sources whose lines are read for causes; the others are records of their own kind."""
 
 
+ANSWERING = "model"
+"""The part whose successes show that the bot answers."""
+
+
 class EntryCauses:
     """Reads the entries of a log, in order of time, with tables of causes and places."""
 
@@ -79,17 +83,30 @@ class EntryCauses:
             self._unknown.gateway_started(at)
 
     def explain(self, incident: Incident, blame: Blame, wanted: dict[Key, Rule]) -> Incident:
-        """Say what causes an incident, if that goes on; note in `wanted` that it is reported."""
-        severity = Severity(incident.rule.severity)
+        """Say what causes an incident, if that goes on; note in `wanted` that it is reported.
+
+        What may pass by itself and was named once is no error if the bot has answered since.
+        """
+        rule = incident.rule
+        severity = Severity(rule.severity)
+        passing = blame.cause.transient and incident.number == 1
+        if passing and severity.rank < Severity.WARNING.rank and self._answered(incident.last):
+            severity = Severity.WARNING
+            rule = rule._replace(severity=severity.value)
+            incident = incident._replace(rule=rule)
         cause = self._failures.blame(blame.key) if blame.key else None
         if blame.key is None or cause is None or severity is Severity.INFO:
             return incident
-        if cause.cause.means(incident.rule.code):
+        if cause.cause.means(rule.code):
             return incident
         other = wanted.get(blame.key)
         if other is None or severity.rank < Severity(other.severity).rank:
-            wanted[blame.key] = incident.rule
+            wanted[blame.key] = rule
         return incident._replace(caused_by=cause.code)
+
+    def _answered(self, since: float) -> bool:
+        """Tell whether the bot has answered a message since then."""
+        return any(at > since for place, at in self._worked.items() if place.part == ANSWERING)
 
     def incidents(self, wanted: Mapping[Key, Rule]) -> Iterator[Incident]:
         """Yield what goes on: what no rule describes, and the wanted causes of others."""

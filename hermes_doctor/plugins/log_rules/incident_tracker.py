@@ -13,6 +13,7 @@ from hermes_doctor.plugins.log_rules.blame import EntryReader, Key, key_of
 from hermes_doctor.plugins.log_rules.entry_causes import EntryCauses, split_unknown
 from hermes_doctor.plugins.log_rules.failures import WINDOW
 from hermes_doctor.plugins.log_rules.incident import DAY, Incident, OpenIncident
+from hermes_doctor.plugins.log_rules.match_fields import all_fields, key_names
 from hermes_doctor.plugins.log_rules.matcher import (
     ANSWERED,
     CLEAR,
@@ -22,7 +23,7 @@ from hermes_doctor.plugins.log_rules.matcher import (
     Matcher,
 )
 from hermes_doctor.plugins.log_rules.rates import Key as _Key, Rates, is_compared
-from hermes_doctor.plugins.log_rules.rule import KEYS, Rule
+from hermes_doctor.plugins.log_rules.rule import Rule
 from hermes_doctor.plugins.log_rules.versions import applies_to
 from hermes_doctor.records.handled import Handled
 
@@ -172,7 +173,7 @@ class IncidentTracker:
             if entry.at < self.now - match.rule.window and not compared:
                 continue
             if match.rule.per_session or match.rule.platform or "platform" in match.fields:
-                match = match._replace(fields=_fields(match))
+                match = match._replace(fields=all_fields(match))
             if compared:
                 self.rates.note(match, self._key(match))
             if entry.at < self.now - match.rule.window:
@@ -291,7 +292,7 @@ class IncidentTracker:
     def _key(self, match: Match) -> _Key:
         keys = self.keys.get(match.rule.id)
         if keys is None:
-            keys = self.keys[match.rule.id] = _keys(match.rule)
+            keys = self.keys[match.rule.id] = key_names(match.rule)
         fields = match.fields
         return tuple((name, fields[name]) for name in keys if name in fields)
 
@@ -334,24 +335,6 @@ class IncidentTracker:
 def _starts(entry: LogEntry) -> bool:
     """Tell whether the entry is the first line of a gateway's start."""
     return entry.logger == _START[0] and entry.text.startswith(_START[1])
-
-
-def _keys(rule: Rule) -> Sequence[str]:
-    taken = rule.per_session or "(?P<session>" in rule.line.pattern
-    names = [name for name in KEYS if name in rule.incident_by or not rule.incident_by]
-    return names if taken else [name for name in names if name != "session"]
-
-
-def _fields(match: Match) -> dict[str, str]:
-    """Return the fields of a line together with those that the rule and the entry add."""
-    fields = dict(match.fields)
-    if match.rule.platform:
-        fields.setdefault("platform", match.rule.platform)
-    if "platform" in fields:  # [Telegram] and telegram are the same
-        fields["platform"] = fields["platform"].lower()
-    if match.rule.per_session and match.entry.session:
-        fields.setdefault("session", match.entry.session)
-    return fields
 
 
 def _last(one: OpenIncident) -> float:
