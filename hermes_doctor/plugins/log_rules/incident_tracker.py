@@ -66,7 +66,7 @@ class IncidentTracker:
         session that entries are tagged with, where known. `reader`: reads the causes of entries;
         `symptoms`: codes that blame nothing.
         """
-        known, unknown = split_unknown(rules)
+        known, unknown = split_unknown(rules) if reader else (list(rules), None)
         self.rules = [rule for rule in known if applies_to(rule.versions, release)]
         self.causes = EntryCauses(reader, known, unknown, symptoms, now) if reader else None
         self.now = now

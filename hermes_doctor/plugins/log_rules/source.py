@@ -114,6 +114,8 @@ def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
     platform = text(raw, "platform", "")
     title = text(raw, "title")
     taken = set(re.compile(line.pattern).groupindex) | ({"platform"} if platform else set())
+    if flag(raw, "unknown"):
+        taken.add("name")  # of the place
     for field in ("title", "detail", "next"):
         shown = text(raw, field, "")
         if not set(_PLACE.sub("", shown)).isdisjoint("{}"):
