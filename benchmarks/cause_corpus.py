@@ -48,7 +48,7 @@ class RealError(NamedTuple):
     causes: frozenset[str]
     """What it may be called; empty if it is no problem, such as a cancelled task."""
     vague: frozenset[str]
-    """What it may be called, too, where its traceback is not shown."""
+    """What it may be called, too, where no traceback shows the number of the error."""
     name: str
     type: str
     types: frozenset[str]
@@ -157,7 +157,7 @@ def fill(call: LoggingCall, error: RealError, number: int, chance: random.Random
     more = f"\n{_traceback(call, error)}" if call.traceback else ""
     at = datetime.fromtimestamp(FIRST + number, UTC)
     head = f"{at:%Y-%m-%d %H:%M:%S},000 {call.level} {logger_of(call)}: "
-    causes = error.causes | (frozenset() if more else error.vague)
+    causes = error.causes | (frozenset() if "Errno " in more else error.vague)
     held_out = error.held_out or is_held_out(f"{call.file} {call.function} {call.template}")
     return Made(f"{head}{said}{more}\n", call, error, place, causes, held_out)
 

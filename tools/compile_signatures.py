@@ -1,4 +1,4 @@
-"""Check and compile the log rules that come with the tool: `make signatures`."""
+"""Check and compile the log rules and causes that come with the tool: `make signatures`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,16 @@ RULES = Path(__file__).parent.parent / "checks" / "signatures"
 def main() -> int:
     """Print what is wrong, or write the compiled rules."""
     written = folder.read_source(RULES)
-    causes = tables.read_source(RULES)
-    faults = (*written.faults, *causes.faults)
-    for fault in faults:
+    known = tables.read_source(RULES)
+    for fault in (*written.faults, *known.faults):
         print(fault, file=sys.stderr)
-    if faults:
+    if written.faults or known.faults:
         return 1
     (RULES / folder.COMPILED).write_text(folder.compile_rules(written), encoding="utf-8")
-    (RULES / tables.COMPILED).write_text(tables.compile_tables(causes), encoding="utf-8")
-    codes = sorted({*written.codes, *tables.codes(causes)})
+    (RULES / tables.COMPILED).write_text(tables.compile_tables(known), encoding="utf-8")
+    codes = sorted({*written.codes, *tables.codes(known)})
     (RULES / folder.CODES).write_text("\n".join(codes) + "\n", encoding="ascii")
-    number = f"{len(written.explanations)} explanations, {len(causes.causes)} causes"
-    print(f"{len(written.rules)} rules, {len(codes)} codes, {number}")
+    print(f"{len(written.rules)} rules, {len(codes)} codes, {len(known.causes)} causes")
     return 0
 
 

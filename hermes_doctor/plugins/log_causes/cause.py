@@ -64,8 +64,8 @@ class Signs(NamedTuple):
     """Names of errors of operating systems, such as EADDRINUSE."""
     exceptions: Sequence[str] = ()
     """Names of exception classes."""
-    texts: Sequence[tuple[str, Sequence[str]]] = ()
-    """Patterns, each with literals in small letters of which every match contains one."""
+    texts: Sequence[tuple[str, Sequence[Sequence[str]]]] = ()
+    """Patterns, each with sets of literals in small letters; every match has one of each set."""
 
 
 def pack(cause: Cause, signs: Signs) -> list[Any]:

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from hermes_doctor.lazy import EMPTY, NamedTuple, pattern
 from hermes_doctor.plugins.log_causes.cause import Cause, Signs
 from hermes_doctor.plugins.log_causes.errno_table import ERRORS, SPELLINGS, names_of
+from hermes_doctor.plugins.tables.word_index import WORD, WordIndex
 
-_START = 4
-"""This many letters at the start of a word of a literal are looked up in the words of a text."""
+SAYS_LITTLE = 80
+"""Causes from this rank on are named by words that say little, such as `timed out`."""
 _WORD = pattern(r"\w+")
-_LATER_WORD = pattern(r"(?<=[^\w])\w{4,}")
 _NUMBER = pattern(
     r"(?:\[Errno |\[WinError |\[WSAError |\(os error |\berrno[=:] ?'?|\bsystem error: )"
     r"(?P<number>-?\d{1,5})\b(?!\] \[?_?ssl)"
@@ -28,6 +28,8 @@ class Found(NamedTuple):
 
     cause: Cause
     fields: Mapping[str, str]
+    at: int = 0
+    """Where in the text the words of the cause begin."""
 
 
 class _Sign(NamedTuple):
@@ -36,6 +38,8 @@ class _Sign(NamedTuple):
     pattern: str
     """Empty if the literal is enough."""
     error: str = ""
+    also: tuple[tuple[str, ...], ...] = ()
+    """Other sets of literals, of each of which one is in every match."""
 
 
 class CauseIndex:
@@ -47,10 +51,7 @@ class CauseIndex:
         """The cause of each exception class."""
         self.errors: dict[str, int] = {}
         """The cause of each error of the system."""
-        self.starts: dict[str, list[tuple[str, _Sign]]] = {}
-        """Literals, by the start of one of their words."""
-        self.others: list[tuple[str, _Sign]] = []
-        """Literals without such a word, which are searched in every text."""
+        self.literals: WordIndex[_Sign] = WordIndex()
         self.tried = 0
         """How many patterns were tried so far."""
         for number, (cause, signs) in enumerate(causes):
@@ -58,61 +59,56 @@ class CauseIndex:
             self.names |= dict.fromkeys(signs.exceptions, number)
             self.errors |= dict.fromkeys(signs.errors, number)
             for text, literals in signs.texts:
-                sign = _Sign(number, text)
-                for literal in literals:
-                    self._add(literal, sign)
+                also = tuple(tuple(one.removeprefix(WORD) for one in more) for more in literals[1:])
+                sign = _Sign(number, text, "", also)
+                for literal in literals[0]:
+                    self.literals.add(literal, sign)
         for name, error in ERRORS.items():
             for literal in error.texts:
-                self._add(literal, _Sign(self.errors.get(name, -1), "", name))
+                self.literals.add(literal, _Sign(self.errors.get(name, -1), "", name))
         self.codes = {name: name for name in ERRORS} | SPELLINGS
 
-    def _add(self, literal: str, sign: _Sign) -> None:
-        words = _LATER_WORD.findall(literal)
-        if words:
-            start = max(words, key=len)[:_START]
-            self.starts.setdefault(start, []).append((literal, sign))
-        else:
-            self.others.append((literal, sign))
-
     def find(self, text: str) -> list[Found]:
-        """Return the causes that a text names, those of exception classes last."""
+        """Return the causes that a text names; by the classes of exceptions if the words do not."""
         small = text.lower()
         words = {*_WORD.findall(text)}
-        likely = [one for one in self.others if one[0] in small]
-        for start in {word[:_START].lower() for word in words} & self.starts.keys():
-            likely += [one for one in self.starts[start] if one[0] in small]
         found: list[Found] = []
-        errors: set[str] = set()
+        errors: dict[str, int] = {}
         seen: set[_Sign] = set()
-        for literal, sign in likely:
+        for literal, sign in self.literals.find(small):
             if sign.error:
                 place = small.find(literal)
                 if not place or not small[place - 1].isalnum():
-                    errors.add(sign.error)
+                    errors[sign.error] = place
             elif sign not in seen:
                 seen.add(sign)
+                if not all(any(one in small for one in more) for more in sign.also):
+                    continue
                 self.tried += 1
                 if match := _compiled(sign.pattern).search(text):
                     fields = {name: value for name, value in match.groupdict().items() if value}
-                    found.append(Found(self.causes[sign.number], fields))
-        named = errors or {*self._codes(text, words)}
-        found += [Found(self.causes[self.errors[one]], EMPTY) for one in named & self.errors.keys()]
+                    found.append(Found(self.causes[sign.number], fields, match.start()))
+        for name, at in (errors or dict(self._codes(text, words))).items():
+            if name in self.errors:
+                found.append(Found(self.causes[self.errors[name]], EMPTY, at))
+        if any(one.cause.rank < SAYS_LITTLE for one in found):
+            return found  # the words of an error say more than the name of its class
         for name in words & self.names.keys():
             self.tried += 1
-            if _compiled(name + _AFTER_NAME).search(text):
-                found.append(Found(self.causes[self.names[name]], EMPTY))
+            if match := _compiled(name + _AFTER_NAME).search(text):
+                found.append(Found(self.causes[self.names[name]], EMPTY, match.start()))
         return found
 
-    def _codes(self, text: str, words: set[str]) -> Iterator[str]:
-        """Yield the errors whose names or numbers a text has."""
+    def _codes(self, text: str, words: set[str]) -> Iterator[tuple[str, int]]:
+        """Yield the errors whose names or numbers a text has, and where."""
         for word in words & self.codes.keys():
-            yield self.codes[word]
+            yield self.codes[word], text.find(word)
         if "rro" not in text and "errno" not in text:
             return
         for match in _NUMBER.finditer(text):
             names = names_of(int(match["number"] or match["shown"]), "[win" in match[0].lower())
-            wanted = [name for name in names if name in self.errors]
-            yield from wanted[:1]
+            if wanted := next((name for name in names if name in self.errors), None):
+                yield wanted, match.start()
 
 
 _patterns: dict[str, re.Pattern[str]] = {}

@@ -152,7 +152,7 @@ def _signs(raw: Mapping[str, Any]) -> Signs:
     for pattern in texts(raw, "texts"):
         for fault in patterns.faults(pattern, FIELDS):
             raise RuleError(f"`texts`: {pattern!r} {fault}")
-        literals = patterns.small_literals(pattern)
+        literals = patterns.needed_literals(pattern)
         if not literals:
             raise RuleError(f"`texts`: {pattern!r} has no three letters that are in every match")
         found.append((pattern, literals))

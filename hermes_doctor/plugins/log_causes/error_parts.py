@@ -16,6 +16,8 @@ _BETWEEN = pattern(
     r"(?:\+ )?(?:Exception Group )?Traceback \(|During handling of the above exception"
     r"|The above exception was the direct cause|\[Previous line repeated"
 )
+_WRAPPERS = (", in map_exceptions", ", in map_httpcore_exceptions", ", in __exit__")
+"""Functions that only turn one exception into another."""
 _OTHERS = pattern(
     r"(?:\[[^\]]{0,60}\] )?(?:Tool [\w.-]{1,80} returned error|inbound message|response ready"
     r"|Unauthorized (?:user|sender)|Dropp(?:ed|ing) |Ignor(?:ed|ing) (?:message|\w+ from)"
@@ -30,6 +32,13 @@ _SAID = pattern(
 )
 """What somebody said, in quotes after a name for it."""
 _TAG = pattern(r"(?:\W{0,4}\[(?!Errno|WinError|SSL)[^\]]{0,80}\]:? ?){0,3}")
+_NAMED = pattern(r"\b[\w.]{0,80}[a-z](?:Error|Exception|Timeout)[:(]")
+_ALONE = pattern(
+    r"(?:\w{1,40}\.){1,5}[A-Z]\w{2,60}: "
+    r"|[A-Z]\w{0,60}(?:Error|Exception|Timeout|TimedOut|Closed|ClosedError|ClosedOK|File|Failure): "
+)
+"""A name such as `telegram.error.TimedOut: `."""
+_ERROR_WORD = pattern(r"\b[Ee]rror: ")
 _ERROR_NUMBER = pattern(r"\[(?:Errno|WinError|SSL)\b")
 
 
@@ -38,10 +47,10 @@ class Parts(NamedTuple):
 
     exceptions: Sequence[str]
     """The exceptions of the traceback, each with the function that raised it; first the root."""
-    error: str
-    """What follows the first colon of the message: most errors are put there."""
     message: str
     """The whole message, without words of people and models."""
+    start: int
+    """Where the error begins in the message."""
 
 
 def parts_of(text: str, more: Sequence[str] = ()) -> Parts:
@@ -53,21 +62,30 @@ def parts_of(text: str, more: Sequence[str] = ()) -> Parts:
         message = "\n".join((message, *more[: min(start, MOST_LINES)]))
         exceptions = [*_exceptions(more[start:])]
     if _OTHERS.match(message):
-        return Parts(exceptions, "", "")
+        return Parts(exceptions, "", 0)
     if '="' in message or "='" in message or ": '" in message or ': "' in message:
         message = _SAID.sub("", message)
     message = message[:MOST]
-    return Parts(exceptions, message[_error_start(message) :], message)
+    return Parts(exceptions, message, _error_start(message))
 
 
 def _error_start(message: str) -> int:
-    """Return where the error begins: behind the first colon, unless a number of it is before."""
+    """Return where the error begins.
+
+    That is behind the first colon, unless a number of it is before; or at the first exception.
+    """
     tag = _TAG.match(message)
     start = tag.end() if tag else 0
     colon = message.find(": ", start)
     if colon < 0:
         return len(message)
-    return start if _ERROR_NUMBER.search(message, start, colon) else colon + 2
+    if _ERROR_NUMBER.search(message, start, colon) or _ALONE.match(message, start):
+        return start
+    if "(Caused by " in message[start:colon]:
+        return start
+    inner = [one.end() for one in _ERROR_WORD.finditer(message, colon)]
+    named = _NAMED.search(message, colon + 2)
+    return named.start() if named else max([colon + 2, *inner])
 
 
 def _exceptions(lines: Sequence[str]) -> Iterator[str]:
@@ -91,7 +109,9 @@ def _exceptions(lines: Sequence[str]) -> Iterator[str]:
                 count += 1
             if count == MOST_EXCEPTIONS:
                 return
-            frame, found = line, ""
+            if found or not line.endswith(_WRAPPERS):
+                frame = line
+            found = ""
         elif found:
             if len(found) < MOST:
                 found += f"\n{line[:400]}"

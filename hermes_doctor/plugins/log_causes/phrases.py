@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from hermes_doctor.lazy import pattern
 from hermes_doctor.plugins.log_causes.place import WORK, Phrases
+from hermes_doctor.plugins.tables.word_index import WordIndex
 
 MOST_KNOWN = 2000
 """Operations of first words that are remembered: a release has about as many."""
@@ -64,23 +65,17 @@ class _Phrases:
 
     def __init__(self, rows: Sequence[Phrases]) -> None:
         self.names = [row.name for row in rows]
-        self._phrases = [
-            (number, phrase, literals)
-            for number, row in enumerate(rows)
-            for phrase, literals in row.phrases
-        ]
+        self._phrases = [(number, one) for number, row in enumerate(rows) for one, _ in row.phrases]
+        texts = [literals for row in rows for _, literals in row.phrases]
+        self._literals = WordIndex(
+            (literal, place) for place, found in enumerate(texts) for literal in found or ("",)
+        )
         self._patterns: dict[str, re.Pattern[str]] = {}
 
     def find(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield where a phrase begins in a text, and the number of its row."""
-        small = text.lower()
-        for number, phrase, literals in self._phrases:
-            if literals:
-                for literal in literals:
-                    if literal in small:
-                        break
-                else:
-                    continue
+        for place in sorted({place for _, place in self._literals.find(text.lower())}):
+            number, phrase = self._phrases[place]
             pattern = self._patterns.get(phrase)
             if pattern is None:
                 whole = rf"(?i)(?<![^\W_])(?:{phrase})"

@@ -19,7 +19,7 @@ from hermes_doctor.plugins.log_causes.tables import Tables as Tables, load_table
 
 MOST_KNOWN = 500
 """Texts whose causes are remembered, because logs repeat themselves."""
-VAGUE = 80
+VAGUE = 95
 """Causes from this rank on say little; then the outer words may name a better one."""
 
 
@@ -111,13 +111,14 @@ class Reader:
 
     def _cause_of(self, text: str, more: Sequence[str]) -> tuple[Cause | None, Mapping[str, str]]:
         parts = parts_of(text, more)
-        found: list[Found] = []
-        for texts in (parts.exceptions, (parts.error,), (parts.message,)):
-            for one in texts:
-                if one:
-                    found += self.index.find(one)
-            if found and min(one.cause.rank for one in found) < VAGUE:
-                break
+        found = [one for said in parts.exceptions for one in self.index.find(said)]
+        if not found or min(one.cause.rank for one in found) >= VAGUE:
+            outer = self.index.find(parts.message) if parts.message else []
+            inner = found + [one for one in outer if one.at >= parts.start]
+            if inner and min(one.cause.rank for one in inner) < VAGUE:
+                found = inner
+            else:
+                found += outer
         if not found:
             return None, EMPTY
         best = min(found, key=_order)

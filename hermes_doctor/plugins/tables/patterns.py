@@ -5,14 +5,21 @@ from __future__ import annotations
 import re
 import re._constants as kinds  # type: ignore[import-not-found]
 import re._parser as parser  # type: ignore[import-not-found]
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from hermes_doctor.plugins.tables import regex_cost
+from hermes_doctor.plugins.tables.word_index import WORD, word_starts
 
 SHORT = 3
 """Shorter literals occur in almost every line and are not used."""
 LONGEST = 2000
+COMMON = frozenset({
+    "error", "failed", "http", "status", "request", "server", "connect", "connection", "not",
+    "message", "response", "model", "file", "token", "invalid", "missing", "required", "auth",
+    "code", "config", "client", "session", "bad", "api", "channel", "context", "json", "found",
+})  # fmt: skip
+"""Words that are in too many texts to tell them apart."""
 
 
 def faults(pattern: str, fields: tuple[str, ...]) -> Iterator[str]:
@@ -41,38 +48,69 @@ def faults(pattern: str, fields: tuple[str, ...]) -> Iterator[str]:
 def literals(pattern: str) -> tuple[str, ...]:
     """Return literals of which every match contains at least one; empty if unknown."""
     tree = parser.parse(pattern)
-    return () if tree.state.flags & re.IGNORECASE else tuple(sorted(_best(tree)))
+    if tree.state.flags & re.IGNORECASE:
+        return ()
+    return tuple(sorted({one.removeprefix(WORD) for one in _best(tree)}))
 
 
 def small_literals(pattern: str) -> tuple[str, ...]:
-    """Return the same in small letters, for searching in a text in small letters."""
-    return tuple(sorted({one.lower() for one in _best(parser.parse(pattern))}))
+    """Return the same in small letters; one that begins a word has `WORD` in front."""
+    return next(iter(needed_literals(pattern)), ())
 
 
-def _best(tree: Any) -> set[str]:
+def needed_literals(pattern: str) -> tuple[tuple[str, ...], ...]:
+    """Return sets of literals: every match contains one of each; first the quickest to look up."""
+    found = [
+        tuple(sorted({one.lower() for one in texts}))
+        for texts in _needed(parser.parse(pattern), _rarity, False)
+    ]
+    found.sort(key=lambda texts: (all(map(word_starts, texts)), min(map(_rarity, texts))))
+    return tuple(dict.fromkeys(reversed(found)))
+
+
+def _length(literal: str) -> int:
+    return len(literal.removeprefix(WORD))
+
+
+def _rarity(literal: str) -> int:
+    """Prefer numbers, because words such as `error` are in most lines that are read."""
+    bare = literal.removeprefix(WORD)
+    return len(bare) + 10 * any(map(str.isdigit, bare)) - 10 * (bare.strip().lower() in COMMON)
+
+
+Weigh = Callable[[str], int]
+
+
+def _best(tree: Any, weigh: Weigh = _length, begins: bool = False) -> set[str]:
     """Of the parts that a match must contain, return the one with the longest texts."""
-    return max(_needed(tree), key=lambda texts: min(map(len, texts)), default=set())
+    found = _needed(tree, weigh, begins)
+    return max(found, key=lambda texts: min(map(weigh, texts)), default=set())
 
 
-def _needed(tree: Any) -> Iterator[set[str]]:
+def _needed(tree: Any, weigh: Weigh, begins: bool) -> Iterator[set[str]]:
     """Yield each part that a match must contain, as the set of its alternative texts."""
-    run = ""
+    run = mark = ""
     for kind, value in tree:
         if kind is kinds.LITERAL:
+            if not run:
+                mark, begins = WORD if begins else "", False
             run += chr(value)
             continue
         if len(run) >= SHORT:
-            yield {run}
+            yield {mark + run}
         run = ""
-        if kind is kinds.SUBPATTERN and not value[1] and not value[2]:
-            yield from _needed(value[3])
+        if kind is kinds.AT:
+            begins = value is kinds.AT_BOUNDARY
+        elif kind is kinds.SUBPATTERN and not value[1] and not value[2]:
+            yield from _needed(value[3], weigh, begins)
         elif kind is kinds.ASSERT and value[0] > 0:
-            yield from _needed(value[1])
+            yield from _needed(value[1], weigh, False)
         elif kind is kinds.BRANCH:
-            ways = [_best(one) for one in value[1]]
+            ways = [_best(one, weigh, begins) for one in value[1]]
             if all(ways):
                 yield set().union(*ways)
         elif kind in regex_cost.REPEATS and value[0] > 0:
-            yield from _needed(value[2])
+            yield from _needed(value[2], weigh, False)
+        begins = begins and kind in (kinds.AT, kinds.ASSERT, kinds.ASSERT_NOT)
     if len(run) >= SHORT:
-        yield {run}
+        yield {mark + run}

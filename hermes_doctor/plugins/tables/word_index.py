@@ -1,0 +1,60 @@
+"""Find which of many literals a text contains, by the words that they begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Generic, TypeVar
+
+from hermes_doctor.lazy import pattern
+
+WORD = "\b"
+"""In front of a literal that begins a word."""
+_LONG, _SHORT = 7, 4
+"""This many letters at the start of a word of a literal are looked up in the words of a text."""
+_WORDS = pattern(r"\w+")
+_LATER_WORDS = pattern(r"(?<=\W)\w+")
+T = TypeVar("T")
+
+
+def word_starts(literal: str) -> list[str]:
+    """Return what words that contain a literal begin with, for each of its words."""
+    bare = literal.removeprefix(WORD)
+    words = _LATER_WORDS.findall(bare if bare == literal else f" {bare}")
+    return [one[: _LONG if len(one) >= _LONG else _SHORT] for one in words if len(one) >= _SHORT]
+
+
+class WordIndex(Generic[T]):
+    """Values by literals in small letters."""
+
+    def __init__(self, literals: Iterable[tuple[str, T]] = ()) -> None:
+        self._starts: dict[str, list[tuple[str, T]]] = {}
+        """By the first letters of the rarest word that surely begins there."""
+        self.others: list[tuple[str, T]] = []
+        """Literals without such a word, which are searched in every text."""
+        self.foreign: list[tuple[str, T]] = []
+        """The same for those that are not ASCII."""
+        for literal, value in literals:
+            self.add(literal, value)
+
+    def add(self, literal: str, value: T) -> None:
+        """Add a literal; `WORD` in front says that it begins a word."""
+        bare = literal.removeprefix(WORD)
+        if starts := word_starts(literal):
+            rare = min(starts, key=lambda one: (len(self._starts.get(one, ())), -len(one)))
+            self._starts.setdefault(rare, []).append((bare, value))
+        elif bare.isascii():
+            self.others.append((bare, value))
+        else:
+            self.foreign.append((bare, value))
+
+    def find(self, small: str) -> Iterator[tuple[str, T]]:
+        """Yield the literals that a text in small letters contains, with their values."""
+        starts = {word[:_LONG] for word in _WORDS.findall(small)}
+        starts |= {one[:_SHORT] for one in starts}
+        for start in starts & self._starts.keys():
+            for one in self._starts[start]:
+                if one[0] in small:
+                    yield one
+        for one in self.others if small.isascii() else self.others + self.foreign:
+            if one[0] in small:
+                yield one
