@@ -20,6 +20,8 @@ from hermes_doctor.plugins.log_rules.rule import Rule
 
 BASIC = ("machine", "network", "data", "code")
 """Families of causes that outweigh a rule. What another side answers, a rule may know better."""
+BASIC_RANK = 50
+"""Causes from this rank on say less than a rule."""
 CONNECTION = ("connect", "log in", "receive", "start")
 """Operations of a platform that fail together: the most basic of their causes is to blame."""
 Key = tuple[Place, str, str]
@@ -83,7 +85,8 @@ class Blamer:
         if cause is None or cause.rank >= VAGUE or cause.means(rule.code):
             return None
         beside = rule.code not in self._blaming
-        if cause.family not in BASIC and rule.code not in self._symptoms:
+        basic = cause.family in BASIC and cause.rank < BASIC_RANK
+        if not basic and rule.code not in self._symptoms:
             return None
         blame = Blame(cause, reading.place, reading.fields, beside, key_of(reading))
         return None if blame.code in self._symptoms else blame

@@ -10,6 +10,7 @@ import yaml
 
 from hermes_doctor.plugins import load
 from hermes_doctor.plugins.load import builtin
+from hermes_doctor.plugins.log_causes import tables
 from hermes_doctor.plugins.log_rules import folder, source
 from hermes_doctor.plugins.log_rules.incident_tracker import IncidentTracker
 from tests.helpers.rule_lines import asking, entry, written
@@ -76,7 +77,11 @@ def test_the_compiled_rules_are_up_to_date() -> None:
     read = folder.read_source(RULES)
     assert read.faults == ()
     assert (RULES / folder.COMPILED).read_text(encoding="utf-8") == folder.compile_rules(read)
-    assert folder.Folder(RULES, ours=True).codes == read.codes
+    causes = tables.read_source(RULES)
+    assert causes.faults == ()
+    assert (RULES / tables.COMPILED).read_text(encoding="utf-8") == tables.compile_tables(causes)
+    codes = {*read.codes, *tables.codes(causes)}
+    assert folder.Folder(RULES, ours=True).codes == tuple(sorted(codes))
 
 
 def test_the_examples_of_every_rule() -> None:
