@@ -18,7 +18,9 @@ from hermes_doctor.plugins.log_causes.reading import VAGUE, Place, Reading
 from hermes_doctor.plugins.log_causes.success_reader import Success
 from hermes_doctor.plugins.log_rules.rule import Rule
 
-BASIC = ("machine", "network", "data", "code")
+MACHINE = "machine"
+"""The family that outweighs even a rule about the fault of certain releases."""
+BASIC = (MACHINE, "network", "data", "code")
 """Families of causes that outweigh a rule. What another side answers, a rule may know better."""
 BASIC_RANK = 50
 """Causes from this rank on say less than a rule."""
@@ -85,6 +87,8 @@ class Blamer:
         if cause is None or cause.rank >= VAGUE or cause.means(rule.code):
             return None
         beside = rule.code not in self._blaming
+        if "<" in rule.versions and cause.family != MACHINE:
+            return None
         basic = cause.family in BASIC and cause.rank < BASIC_RANK
         if not basic and rule.code not in self._symptoms:
             return None

@@ -65,6 +65,16 @@ def test_the_rule_stays(cause: object, code: str) -> None:
     assert BLAMER.judge(reading(cause), rule(code)) is None
 
 
+def test_a_fault_of_a_release() -> None:
+    """A rule about certain releases knows their fault, but not whether the machine has another."""
+    fault = rule("TG-NETWORK")._replace(versions=">=0.20,<0.20.1")
+    code = PORT._replace(family="code")
+
+    assert BLAMER.judge(reading(code), rule("TG-NETWORK")) is not None
+    assert BLAMER.judge(reading(code), fault) is None
+    assert BLAMER.judge(reading(PORT), fault) is not None
+
+
 def test_words() -> None:
     """Without the value, the plain form is used; without a place, only the cause is named."""
     assert cause_words(PORT, {"port": "1"}) == "port {port} is already in use"
