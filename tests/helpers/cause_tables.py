@@ -47,7 +47,7 @@ class SmallReader:
         operation, _, rest = entry.text.partition(": ")
         cause = next((one for words, one in _WORDS.items() if words in rest), None)
         fields = {"port": rest.split()[1]} if rest.startswith("port ") else EMPTY
-        outcome = "given up" if "gave up" in rest else ""
+        outcome = "given up" if "gave up" in entry.text else ""
         return Reading(_PLACES.get(entry.logger), operation, cause, fields, outcome, operation)
 
     def successes(self, entry: LogEntry) -> Sequence[Success]:

@@ -40,7 +40,7 @@ class EntryCauses:
         checks = {rule.code: rule.unless_ok for rule in rules if rule.unless_ok}
         self._blamer = Blamer(reader.causes, symptoms)
         self._failures = Failures(now, self._worked, checks)
-        self._unknown = UnknownErrors(unknown, now, self._worked) if unknown else None
+        self._unknown = UnknownErrors(unknown, now) if unknown else None
 
     def is_read(self, level: str, logger: str, *, ends: bool) -> bool:
         """Tell whether entries of this level and logger matter; without `ends`, as failures."""
@@ -64,8 +64,8 @@ class EntryCauses:
             matches = [one for one in matches if one.role != MATCH or not one.rule.otherwise]
         described = any(one.role == MATCH for one in matches)
         self._failures.add(entry, reading, described=described)
-        if not described and cause is None and self._unknown and reading.place:
-            self._unknown.add(entry, reading.place)
+        if not described and cause is None and self._unknown:
+            self._unknown.add(entry, reading)
         return matches
 
     def blame(self, reading: Reading, rule: Rule) -> Blame | None:

@@ -43,13 +43,13 @@ def test_quoted() -> None:
 
 
 def test_what_is_felt() -> None:
-    """A warning if the place worked before and not since; nothing if it works again."""
-    before = said(NOW - 1000, "ok connect", "INFO", "telegram")
+    """A warning if something is lost where people talk to the bot; nothing if it works again."""
+    lost = odd("Odd gave up")
     after = said(NOW - 10, "ok connect", "INFO", "telegram")
-    assert [one.severity for one in told(before, *odd("Odd thing"))] == ["warning"]
-    assert [one.severity for one in told(before, *odd("Odd thing", level="WARNING"))] == ["info"]
-    assert [one.severity for one in told(before, *odd("Odd thing", logger="cron"))] == ["info"]
-    assert told(before, *odd("Odd thing"), after) == []
+    assert [one.severity for one in told(*odd("Odd thing"))] == ["info"]
+    assert [one.severity for one in told(*lost)] == ["warning"]
+    assert [one.severity for one in told(*odd("Odd gave up", logger="cron"))] == ["info"]
+    assert told(*lost, after) == []
     assert told(*odd("Odd thing"), said(NOW - 5, "x y"), starts=[NOW - 600]) == []
 
 
