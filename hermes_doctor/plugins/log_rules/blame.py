@@ -14,7 +14,7 @@ from typing import Protocol
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.plugins.log_causes.cause import Cause
-from hermes_doctor.plugins.log_causes.reading import VAGUE, Place, Reading
+from hermes_doctor.plugins.log_causes.reading import Place, Reading
 from hermes_doctor.plugins.log_causes.success_reader import Success
 from hermes_doctor.plugins.log_rules.rule import Rule
 
@@ -22,6 +22,8 @@ MACHINE = "machine"
 """The family that outweighs even a rule about the fault of certain releases."""
 BASIC = (MACHINE, "network", "data", "code")
 """Families of causes that outweigh a rule. What another side answers, a rule may know better."""
+SAYS_LITTLE = 80
+"""Causes from this rank on say hardly more than that something failed."""
 BASIC_RANK = 50
 """Causes from this rank on say less than a rule."""
 CONNECTION = ("connect", "log in", "receive", "start")
@@ -84,7 +86,7 @@ class Blamer:
     def judge(self, reading: Reading, rule: Rule) -> Blame | None:
         """Return the cause that an entry names, if the rule does not say it."""
         cause = reading.cause
-        if cause is None or cause.rank >= VAGUE or cause.means(rule.code):
+        if cause is None or cause.rank >= SAYS_LITTLE or cause.means(rule.code):
             return None
         beside = rule.code not in self._blaming
         if "<" in rule.versions and cause.family != MACHINE:
