@@ -13,6 +13,7 @@ from hermes_doctor.api import (
     NamedTuple,
     Probes,
     Severity,
+    Skip,
     check,
     shorten,
     spoken,
@@ -94,7 +95,10 @@ class _Recorded(NamedTuple):
 def recorded_errors(probes: Probes) -> Iterator[Finding]:
     """Do files of Hermes name a cause that its parts fail for?"""
     found: dict[tuple[str, str, str], tuple[_Recorded, RecordedCause, list[Evidence]]] = {}
-    for recorded in _errors(probes):
+    errors = [one for one in _errors(probes) if one.error.strip()]
+    if not errors:
+        raise Skip("no file has an error of the last run")
+    for recorded in errors:
         cause = _cause(recorded)
         if cause is None:
             continue
@@ -120,8 +124,6 @@ def recorded_errors(probes: Probes) -> Iterator[Finding]:
 def _cause(recorded: _Recorded) -> RecordedCause | None:
     from hermes_doctor.api import recorded_cause
 
-    if not recorded.error.strip():
-        return None
     return recorded_cause(recorded.error, recorded.part, recorded.name, recorded.label)
 
 
