@@ -224,6 +224,7 @@ if TYPE_CHECKING:
     from hermes_doctor.installation.update_run import UpdateRun
     from hermes_doctor.installation.virtualenv import Environments
     from hermes_doctor.model import Gateway
+    from hermes_doctor.plugins.recorded_causes import RecordedCause, recorded_cause
     from hermes_doctor.probes.cron import CronJob as Job, UndeliverableTarget as Target
     from hermes_doctor.probes.last_log_lines import GatewayLogLine as Word
     from hermes_doctor.probes.links import PlatformConnections as Link

@@ -190,6 +190,14 @@ class Effect(NamedTuple):
     words: str
 
 
+def effect_of(finding: Finding, effects: Mapping[str, Effect]) -> Effect | None:
+    """What a finding does to the bot: what it says itself, or what a code stands for."""
+    own = finding.data.get("effect")
+    if isinstance(own, tuple) and len(own) == 2:
+        return Effect(*own)
+    return effects.get(finding.data.get("effect_of") or finding.code)
+
+
 GATEWAY, DOWN, START, MODEL, ACCESS, PLATFORM, DATA = (
     "gateway",
     "down",

@@ -21,8 +21,9 @@ def main() -> int:
         return 1
     (RULES / folder.COMPILED).write_text(folder.compile_rules(written), encoding="utf-8")
     (RULES / tables.COMPILED).write_text(tables.compile_tables(known), encoding="utf-8")
-    (RULES / folder.CODES).write_text("\n".join(written.codes) + "\n", encoding="ascii")
-    print(f"{len(written.rules)} rules, {len(written.codes)} codes, {len(known.causes)} causes")
+    codes = sorted({*written.codes, *tables.codes(known)})
+    (RULES / folder.CODES).write_text("\n".join(codes) + "\n", encoding="ascii")
+    print(f"{len(written.rules)} rules, {len(codes)} codes, {len(known.causes)} causes")
     return 0
 
 

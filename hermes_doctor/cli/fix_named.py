@@ -210,8 +210,8 @@ class NamedCodes:
     def _causes(self, finding: Finding, code: str) -> bool:
         """Whether a problem explains this code."""
         return any(
-            cause.code == finding.code and code in cause.explains
-            for cause in self.session.plugins.causes
+            one.code == finding.code and code in one.explains
+            for one in self.session.plugins.explanations
         )
 
     def _command_for(self, one: PlannedItem) -> str:

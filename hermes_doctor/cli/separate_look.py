@@ -145,7 +145,7 @@ def _prepare(
         if repairs:
             load_for_repairs()
         if plugins is not None:
-            _ = (plugins.rules, plugins.causes, plugins.effects, plugins.fixes)
+            _ = (plugins.rules, plugins.explanations, plugins.effects, plugins.fixes)
     _prepared.add(wanted)
 
 

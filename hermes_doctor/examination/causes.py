@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from hermes_doctor.model import CheckResult, Finding, Severity, Status
 
 if TYPE_CHECKING:
-    from hermes_doctor.plugins.log_rules.rule import Cause
+    from hermes_doctor.plugins.log_rules.rule import Explanation
 
 MOST_EVIDENCE = 6
 FRESH = 600.0
@@ -29,7 +29,7 @@ Platforms = Callable[[], Collection[str] | None]
 def merge_and_explain(
     findings: Sequence[Finding],
     results: Sequence[CheckResult],
-    causes: Sequence[Cause],
+    explanations: Sequence[Explanation],
     platforms: Platforms = tuple,
     fresh_start: float | None = None,
 ) -> list[Finding]:
@@ -41,7 +41,7 @@ def merge_and_explain(
     ended = {result.id: result.status for result in results}
     seen = [one for one in findings if not _told(one)]
     kept = [one for one in findings if not _history(one, ended, seen, fresh_start)]
-    return add_causes(_folded(kept), causes, platforms)
+    return add_causes(_folded(kept), explanations, platforms)
 
 
 def _history(
@@ -123,12 +123,14 @@ def _with(seen: Finding, told: Finding) -> Finding:
 
 
 def add_causes(
-    findings: Sequence[Finding], causes: Sequence[Cause], platforms: Platforms = tuple
+    findings: Sequence[Finding],
+    explanations: Sequence[Explanation],
+    platforms: Platforms = tuple,
 ) -> list[Finding]:
     """Add to each finding the nearest other finding that causes it."""
     joint = _Findings(findings, platforms)
     there = {one.code for one in findings}
-    using = [cause for cause in causes if cause.code in there]
+    using = [one for one in explanations if one.code in there]
     found = []
     for finding in findings:
         settled = finding.caused_by or finding.data.get("on_purpose")
@@ -140,16 +142,18 @@ def add_causes(
     return found
 
 
-def _nearest(finding: Finding, joint: _Findings, causes: Sequence[Cause]) -> Cause | None:
+def _nearest(
+    finding: Finding, joint: _Findings, using: Sequence[Explanation]
+) -> Explanation | None:
     """The last of several causes in a chain: its own cause is shown above it."""
     fits = [
         cause
-        for cause in causes
+        for cause in using
         if finding.code in cause.explains
         and any(joint.fits(cause, one, finding) for one in joint.findings if one.code == cause.code)
     ]
     codes = {cause.code for cause in fits}
-    above = {cause.code for cause in causes for other in codes if other in cause.explains}
+    above = {cause.code for cause in using for other in codes if other in cause.explains}
     return next((cause for cause in fits if cause.code not in above), fits[0] if fits else None)
 
 
@@ -160,7 +164,7 @@ class _Findings:
         self.findings = findings
         self.platforms = platforms
 
-    def fits(self, cause: Cause, source: Finding, finding: Finding) -> bool:
+    def fits(self, cause: Explanation, source: Finding, finding: Finding) -> bool:
         """Whether `source` can be the cause of `finding`; a note never causes a problem."""
         if source.severity is Severity.INFO and finding.severity is not Severity.INFO:
             return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence, Set
 
-from hermes_doctor.model import DOWN, MODEL, Effect, Finding, Severity
+from hermes_doctor.model import DOWN, MODEL, Effect, Finding, Severity, effect_of
 
 
 class PartProblems:
@@ -44,10 +44,11 @@ class PartProblems:
 
     def words(self, finding: Finding) -> str:
         """How the part is broken, in a few words."""
-        return self.effects[finding.code].words
+        effect = effect_of(finding, self.effects)
+        return effect.words if effect else ""
 
     def _part(self, finding: Finding) -> str:
-        effect = self.effects.get(finding.code)
+        effect = effect_of(finding, self.effects)
         return effect.part if effect else ""
 
 

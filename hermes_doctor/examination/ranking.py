@@ -17,12 +17,13 @@ from hermes_doctor.model import (
     Report,
     RungState,
     Severity,
+    effect_of,
 )
 
 
 def silences(report: Report, finding: Finding) -> bool:
     """Whether people get no answer because of this finding; one chat is not the whole bot."""
-    effect = report.effects.get(finding.code)
+    effect = effect_of(finding, report.effects)
     broken = effect is not None and effect.part in (*SILENCING, PLATFORM)
     if fails_later(report, finding):
         return False
@@ -32,7 +33,7 @@ def silences(report: Report, finding: Finding) -> bool:
 
 def fails_later(report: Report, finding: Finding) -> bool:
     """Whether the running gateway still answers, but its next start fails because of this."""
-    effect = report.effects.get(finding.code)
+    effect = effect_of(finding, report.effects)
     runs = bool(report.ladder) and report.ladder[0].hold is RungState.OK
     gateway = next((one.parts for one in report.states if one.name == GATEWAY), ())
     runs = runs and not any(part.mark is Mark.BAD for part in gateway)  # such as still starting
@@ -46,7 +47,7 @@ def order(report: Report, finding: Finding) -> tuple[int, int, int, str, str]:
     That no gateway is running comes after these: a start does not help while something else
     silences the bot, and must not come before the repair of a damaged database.
     """
-    effect = report.effects.get(finding.code)
+    effect = effect_of(finding, report.effects)
     part = effect.part if effect else ""
     if part == DOWN and silences(report, finding):
         place = 2
@@ -61,7 +62,7 @@ def order(report: Report, finding: Finding) -> tuple[int, int, int, str, str]:
 
 def repair_order(report: Report, finding: Finding) -> tuple[bool, tuple[int, int, int, str, str]]:
     """Sort key for a plan: a gateway is started after everything else is repaired."""
-    effect = report.effects.get(finding.code)
+    effect = effect_of(finding, report.effects)
     return effect is not None and effect.part == DOWN, order(report, finding)
 
 

@@ -137,7 +137,7 @@ def _report(
             merge_and_explain(
                 findings,
                 results,
-                plugins.causes,
+                plugins.explanations,
                 lambda: _platforms(probes),
                 _fresh_start(probes),
             )

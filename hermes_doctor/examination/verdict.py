@@ -24,6 +24,7 @@ from hermes_doctor.model import (
     Status,
     Verdict,
     VerdictKind,
+    effect_of,
 )
 
 MESSAGES, ANSWERS, PLATFORMS = "messages in", ANSWERS_OUT, "platforms"
@@ -79,7 +80,8 @@ def _silencing(report: Report, bad: Sequence[Finding]) -> list[str] | None:
     silencing = [one for one in bad if silences(report, one)]
     if not silencing:
         return None
-    if any(report.effects[one.code].part in SILENCING for one in silencing):
+    effects = [effect_of(one, report.effects) for one in silencing]
+    if any(effect and effect.part in SILENCING for effect in effects):
         return []
     parts = _platform_parts(report)
     silent = [one for one in parts if one.mark is Mark.BAD]
@@ -239,7 +241,7 @@ def _stopped(report: Report, process: Rung, bad: Sequence[Finding]) -> Message:
 
 
 def _is_down(report: Report, finding: Finding) -> bool:
-    effect = report.effects.get(finding.code)
+    effect = effect_of(finding, report.effects)
     return effect is not None and effect.part == DOWN
 
 

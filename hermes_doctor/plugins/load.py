@@ -30,7 +30,7 @@ from hermes_doctor.system.trust import why_untrusted
 
 if TYPE_CHECKING:
     from hermes_doctor.model import Effect
-    from hermes_doctor.plugins.log_rules.rule import Cause, Rule
+    from hermes_doctor.plugins.log_rules.rule import Explanation, Rule
 
 T = TypeVar("T", Check, Fix)
 SIGNATURES = "signatures"
@@ -74,9 +74,9 @@ class Plugins:
         return tuple(rule for folder in self._folders for rule in folder.rule_set.rules)
 
     @property
-    def causes(self) -> tuple[Cause, ...]:
-        """The causes of all folders: which finding explains which."""
-        return tuple(cause for folder in self._folders for cause in folder.rule_set.causes)
+    def explanations(self) -> tuple[Explanation, ...]:
+        """The explanations of all folders: which finding explains which."""
+        return tuple(one for folder in self._folders for one in folder.rule_set.explanations)
 
     @cached_property
     def effects(self) -> dict[str, Effect]:

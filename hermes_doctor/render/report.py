@@ -20,6 +20,7 @@ from hermes_doctor.model import (
     Severity,
     Verdict,
     VerdictKind,
+    effect_of,
 )
 from hermes_doctor.render.recurrence import recurrence
 from hermes_doctor.render.report_rest import evidence_lines, new_mutes, rest_of, todo
@@ -229,7 +230,7 @@ def _next(report: Report, judged: Verdict, tree: ranking.Problems) -> Iterator[L
 def _start(report: Report) -> tuple[str, str]:
     """How to start a gateway that was stopped."""
     for one in filter(report.offer, report.findings):
-        if (effect := report.effects.get(one.code)) and effect.part == DOWN:
+        if (effect := effect_of(one, report.effects)) and effect.part == DOWN:
             return (
                 f"hermes-doctor fix {one.code}{report.options}",
                 "show how to start it; changes nothing",

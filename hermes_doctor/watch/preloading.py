@@ -57,7 +57,7 @@ class Preloading:
         )
         if any(one.startswith(f"{OURS}.fixes") for one in modules):
             _ = self._plugins.fixes
-        _ = self._plugins.causes, self._plugins.effects
+        _ = self._plugins.explanations, self._plugins.effects
         for name in modules:
             if name.partition(".")[0] in _ROOTS and name not in sys.modules:
                 with contextlib.suppress(ImportError):

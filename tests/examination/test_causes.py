@@ -12,8 +12,8 @@ import pytest
 from hermes_doctor.examination.causes import merge_and_explain
 from hermes_doctor.model import CheckResult, Evidence, Finding, Severity, Status
 from hermes_doctor.plugins import load
-from hermes_doctor.plugins.log_rules import causes
-from hermes_doctor.plugins.log_rules.rule import Cause
+from hermes_doctor.plugins.log_rules import explanations
+from hermes_doctor.plugins.log_rules.rule import Explanation
 from hermes_doctor.plugins.tables.yaml_lists import RuleMistake
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -94,8 +94,8 @@ def test_another_database_says_nothing_about_a_board() -> None:
 
 
 def test_a_problem_of_the_history_does_not_explain_a_board() -> None:
-    """The built-in causes attach what a log says about a board to the board's own file only."""
-    built_in = load.load().causes
+    """The built-in explanations attach what a log says of a board to its own file only."""
+    built_in = load.load().explanations
     line = told("KANBAN-CORRUPT")
     history, board = found("DB-NOTADB", "state.db"), found("DB-NOTADB", "kanban.db")
 
@@ -110,7 +110,7 @@ def test_a_line_about_damage_is_about_the_incomplete_file(database: str) -> None
     """SQLite calls a file malformed if its end is missing; the fix is that of the file."""
     incomplete, line = found("DB-TRUNCATED", database), told("DB-MALFORMED")
 
-    kept = merge_and_explain([incomplete, line], [], load.load().causes)
+    kept = merge_and_explain([incomplete, line], [], load.load().explanations)
 
     assert [one.caused_by for one in kept] == [None, "DB-TRUNCATED"]
 
@@ -119,7 +119,7 @@ def test_a_database_does_not_damage_another() -> None:
     """Two damaged files are two problems, each with its own repair."""
     history, board = found("DB-TRUNCATED", "state.db"), found("DB-MALFORMED", "kanban.db")
 
-    kept = merge_and_explain([history, board], [], load.load().causes)
+    kept = merge_and_explain([history, board], [], load.load().explanations)
 
     assert [one.caused_by for one in kept] == [None, None]
 
@@ -165,8 +165,8 @@ def test_of_two_platforms_each_its_own() -> None:
 def test_a_chain() -> None:
     """A full disk explains the broken database, which explains the amnesia."""
     data = [
-        Cause("DISK-FULL", ("DB-MALFORMED", "AMNESIA"), "The disk was full."),
-        Cause("DB-MALFORMED", ("AMNESIA",), "Its history is broken."),
+        Explanation("DISK-FULL", ("DB-MALFORMED", "AMNESIA"), "The disk was full."),
+        Explanation("DB-MALFORMED", ("AMNESIA",), "Its history is broken."),
     ]
 
     joined = merge_and_explain(
@@ -185,7 +185,7 @@ def test_a_chain() -> None:
 
 def test_a_cause_that_came_later() -> None:
     """What began after it does not explain it, except for a little."""
-    data = [Cause("A", ("B",), "Because.", first=True, slack=600)]
+    data = [Explanation("A", ("B",), "Because.", first=True, slack=600)]
     for later, cause in [(-60, "A"), (5, "A"), (15, None)]:
         began = NOON + timedelta(minutes=later)
         joined = merge_and_explain([found("A", since=began), found("B", since=NOON)], [], data)
@@ -195,7 +195,7 @@ def test_a_cause_that_came_later() -> None:
 
 def test_of_the_same_platform() -> None:
     """A dead QQ explains what goes wrong on QQ."""
-    data = [Cause("DEAD", ("REJECTED",), "Because.", same_platform=True)]
+    data = [Explanation("DEAD", ("REJECTED",), "Because.", same_platform=True)]
     joined = merge_and_explain(
         [found("DEAD", "qqbot 1"), *(told("REJECTED", p) for p in ("qqbot", "slack"))], [], data
     )
@@ -217,7 +217,7 @@ def test_what_names_no_platform(
     set_up: tuple[str, ...] | None, beside: tuple[str, ...], cause: str | None
 ) -> None:
     """A dead QQ explains a time-out that names no platform only where there is no other."""
-    data = [Cause("DEAD", ("LATE", "TARDY"), "Because.", same_platform=True)]
+    data = [Explanation("DEAD", ("LATE", "TARDY"), "Because.", same_platform=True)]
     others = [told("OTHER", name) for name in beside]
     job = told("TARDY")._replace(subject="qqbot-report")
     joined = merge_and_explain(
@@ -233,7 +233,7 @@ def test_what_names_no_platform(
 
 def test_the_rules_blame_no_other_platform() -> None:
     """Not every approval that ran out did so on the platform that is down."""
-    data = load.load().causes
+    data = load.load().explanations
     for cause, effect in [
         (told("QQ-4009", "qqbot 1"), told("APPROVAL-TIMEOUT")),
         (told("QQ-GIVEUP", "qqbot 1"), told("APPROVAL-TIMEOUT")),
@@ -260,24 +260,24 @@ def test_the_rules_blame_no_other_platform() -> None:
 def test_causes_are_data(tmp_path: Path) -> None:
     """They are read from a file; a circle, a typing error and a bad code are named."""
     faults: list[RuleMistake] = []
-    assert causes.read(tmp_path, faults) == []
-    path = tmp_path / causes.NAME
-    path.write_text("causes:\n- {cause: A-B, explains: [C], because: So., slack: 5m}\n")
-    assert causes.read(tmp_path, faults) == [Cause("A-B", ("C",), "So.", slack=300)]
+    assert explanations.read(tmp_path, faults) == []
+    path = tmp_path / explanations.NAME
+    path.write_text("explanations:\n- {cause: A-B, explains: [C], because: So., slack: 5m}\n")
+    assert explanations.read(tmp_path, faults) == [Explanation("A-B", ("C",), "So.", slack=300)]
     assert faults == []
     for text, what in [
         (
-            "causes:\n- {cause: A, explains: [B], because: x}\n"
+            "explanations:\n- {cause: A, explains: [B], because: x}\n"
             "- {cause: B, explains: [A], because: y}",
             "circle: A → B → A",
         ),
-        ("causes:\n- {cause: a, explains: [B], because: x}", "'a' is not a code"),
-        ("causes:\n- {cause: A, explain: [B], because: x}", "is 'explains' meant?"),
-        ("causes:\n- {cause: A, because: x}", "`explains` is missing"),
+        ("explanations:\n- {cause: a, explains: [B], because: x}", "'a' is not a code"),
+        ("explanations:\n- {cause: A, explain: [B], because: x}", "is 'explains' meant?"),
+        ("explanations:\n- {cause: A, because: x}", "`explains` is missing"),
     ]:
         path.write_text(text)
         faults = []
-        causes.read(tmp_path, faults)
+        explanations.read(tmp_path, faults)
         assert what in str(faults[0])
 
 
@@ -300,7 +300,9 @@ def test_a_rejected_login_is_the_cause(login: str) -> None:
     rejected = told(login, "qqbot 1")
     effects = [told("PLATFORM-DOWN", "qqbot"), told("PLATFORM-NONE")]
 
-    joined = merge_and_explain([rejected, *effects], [], load.load().causes, lambda: ["qqbot"])
+    joined = merge_and_explain(
+        [rejected, *effects], [], load.load().explanations, lambda: ["qqbot"]
+    )
 
     assert {one.code: one.caused_by for one in joined} == {
         login: None,
@@ -314,7 +316,7 @@ def test_what_stops_the_start_is_the_cause() -> None:
     refuse, down = found("AUTHZ-OPEN-REFUSE", "weixin dm_policy"), found("GW-DOWN", "gateway")
     stopped = down._replace(data={"on_purpose": True})
     for one, cause in ((down, "AUTHZ-OPEN-REFUSE"), (stopped, None)):
-        joined = merge_and_explain([refuse, one], [], load.load().causes)
+        joined = merge_and_explain([refuse, one], [], load.load().explanations)
         assert joined[1].caused_by == cause
 
 
@@ -322,7 +324,7 @@ def test_a_gateway_that_never_ran_ended_nothing() -> None:
     """A stuck task needs a gateway that ran; a scheduled job only needs one that runs."""
     down = found("GW-DOWN", "gateway", data={"never": True})
     joined = merge_and_explain(
-        [down, found("KANBAN-STUCK"), found("CRON-NO-GATEWAY")], [], load.load().causes
+        [down, found("KANBAN-STUCK"), found("CRON-NO-GATEWAY")], [], load.load().explanations
     )
     assert [one.caused_by for one in joined] == [None, None, "GW-DOWN"]
 

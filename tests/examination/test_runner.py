@@ -17,7 +17,7 @@ from hermes_doctor.examination.runner import examine, report
 from hermes_doctor.home import Home
 from hermes_doctor.lazy import EMPTY
 from hermes_doctor.model import CouldNotLook, Effect, Finding, Mark, Severity, Skip, Status
-from hermes_doctor.plugins.log_rules.rule import Cause
+from hermes_doctor.plugins.log_rules.rule import Explanation
 from hermes_doctor.probes.probes import Probes
 from hermes_doctor.system import memory_limit, time_limits
 from hermes_doctor.system.once import limited, once
@@ -390,7 +390,7 @@ def test_severities_of_the_operator(probes: Probes) -> None:
 
     class Loaded:
         checks = (ask(many, codes=("A", "B", "C")),)
-        causes = (Cause("A", ["B"], "because of A"),)
+        explanations = (Explanation("A", ["B"], "because of A"),)
         fixes: tuple[()] = ()
         broken: tuple[()] = ()
         effects = EMPTY
@@ -611,7 +611,7 @@ def test_the_mark_of_the_data(
 
     class Loaded:
         checks = (check(id="one", group=group, codes=("A", "B"))(look),)
-        causes: tuple[()] = ()
+        explanations: tuple[()] = ()
         fixes: tuple[()] = ()
         broken: tuple[()] = ()
         effects = MappingProxyType({"A": Effect("data", "a database is damaged")})

@@ -157,7 +157,7 @@ def _load_once() -> None:
     from hermes_doctor.plugins import load
 
     load_some, builtin = load.load, load.load()
-    for part in ("fixes", "rules", "causes", "effects"):
+    for part in ("fixes", "rules", "explanations", "effects"):
         getattr(builtin, part)
     built = typer.main.get_command(commands.app)
 

@@ -66,7 +66,7 @@ def ages_out() -> dict[str, str]:
     return {
         raw["id"]: raw.get("ages_out", "")
         for path in (builtin("checks") / "signatures").glob("*.yaml")
-        if path.name != "causes.yaml"
+        if path.name not in source.NOT_RULES
         for _, raw in yaml_lists.mappings(path, "rules", [])
     }
 

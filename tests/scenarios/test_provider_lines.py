@@ -171,7 +171,7 @@ def test_lost(summary: str, code: str) -> None:
 def test_network(summary: str, code: str) -> None:
     """What fails on the way to a provider has its own code; the provider is its consequence."""
     tries = [attempt(summary, n=n) for n in (1, 2, 3)]
-    causes = Folder(builtin("checks") / "signatures", ours=True).rule_set.causes
+    causes = Folder(builtin("checks") / "signatures", ours=True).rule_set.explanations
 
     for last in (lost(summary), rejected(summary)):
         for entries in ([*tries, last], [last]):
@@ -363,7 +363,7 @@ def test_whatsapp_without_a_phone() -> None:
     died = "[Whatsapp] WhatsApp bridge process exited unexpectedly (code 1)."
     bridge, paired = add_causes(
         found(said(NOW - 1600, pair, "WARNING", adapter), said(NOW - 1500, died, "ERROR", adapter)),
-        Folder(builtin("checks") / "signatures", ours=True).rule_set.causes,
+        Folder(builtin("checks") / "signatures", ours=True).rule_set.explanations,
     )
     assert (bridge.code, bridge.caused_by) == ("WA-BRIDGE", "WA-NOT-PAIRED")
     assert paired.caused_by is None

@@ -49,6 +49,12 @@ class Reader:
         self._outcomes = OutcomeReader(rows.outcomes)
         self._successes = SuccessReader(rows.successes, self._places)
         self._known: dict[tuple[str, Sequence[str]], tuple[Cause | None, Mapping[str, str]]] = {}
+        self._read_before: dict[tuple[str, str, Sequence[str], str], Reading] = {}
+
+    @cached_property
+    def causes(self) -> Sequence[Cause]:
+        """The causes of the tables."""
+        return [cause for cause, _ in self.tables.causes]
 
     @cached_property
     def index(self) -> CauseIndex:
@@ -57,6 +63,15 @@ class Reader:
 
     def read(self, entry: LogEntry) -> Reading:
         """Return what an entry says."""
+        key = entry.logger, entry.text, entry.more, entry.kind
+        known = self._read_before.get(key)
+        if known is None:
+            if len(self._read_before) >= MOST_KNOWN:
+                self._read_before.clear()
+            known = self._read_before[key] = self._read(entry)
+        return known
+
+    def _read(self, entry: LogEntry) -> Reading:
         cause, fields = self.cause_of(entry.text, entry.more)
         found = self._places.read(entry.logger, entry.text, entry.kind)
         words = own_words(entry.text)
@@ -73,6 +88,10 @@ class Reader:
     def successes(self, entry: LogEntry) -> Sequence[Success]:
         """Return what works again, as an entry shows."""
         return self._successes.read(entry)
+
+    def may_succeed(self, level: str, logger: str) -> bool:
+        """Tell whether entries of this level and logger could show that something works."""
+        return self._successes.may_succeed(level, logger)
 
     def cause_of(
         self, text: str, more: Sequence[str] = ()

@@ -26,24 +26,17 @@ class SuccessReader:
         self._rows = rows
         self._places = places
         self._patterns: dict[int, re.Pattern[str]] = {}
-        self._known: dict[str, list[tuple[int, SuccessRow]]] = {}
-        """The rows that a logger can match."""
+        self._known: dict[tuple[str, str], list[tuple[int, SuccessRow]]] = {}
+        """The rows that entries of a level and a logger can match."""
+
+    def may_succeed(self, level: str, logger: str) -> bool:
+        """Tell whether entries of this level and logger could show that something works."""
+        return bool(self._rows_for(level, logger))
 
     def read(self, entry: LogEntry) -> tuple[Success, ...]:
         """Return what works again, as an entry shows."""
-        rows = self._known.get(entry.logger)
-        if rows is None:
-            rows = [
-                (number, row)
-                for number, row in enumerate(self._rows)
-                if not row.loggers or any(_is_below(entry.logger, name) for name in row.loggers)
-            ]
-            if len(self._known) < MOST_LOGGERS:
-                self._known[entry.logger] = rows
         found = []
-        for number, row in rows:
-            if row.level != entry.level:
-                continue
+        for number, row in self._rows_for(entry.level, entry.logger):
             if row.literals and not any(one in entry.text for one in row.literals):
                 continue
             pattern = self._patterns.get(number)
@@ -54,6 +47,19 @@ class SuccessReader:
                 if place:
                     found.append(Success(place, row.operations))
         return tuple(found)
+
+    def _rows_for(self, level: str, logger: str) -> list[tuple[int, SuccessRow]]:
+        rows = self._known.get((level, logger))
+        if rows is None:
+            rows = [
+                (number, row)
+                for number, row in enumerate(self._rows)
+                if row.level == level
+                and (not row.loggers or any(_is_below(logger, name) for name in row.loggers))
+            ]
+            if len(self._known) < MOST_LOGGERS:
+                self._known[level, logger] = rows
+        return rows
 
     def _place(self, entry: LogEntry, row: SuccessRow) -> Place | None:
         if row.place:

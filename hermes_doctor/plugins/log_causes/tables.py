@@ -63,3 +63,9 @@ def compile_tables(tables: Tables) -> str:
     causes = ",\n".join(json.dumps(pack(*one)) for one in tables.causes)
     places = ",\n".join(map(json.dumps, place.pack(tables.places)))
     return f'{{"causes": [\n{causes}\n],\n"places": [\n{places}\n]}}\n'
+
+
+def codes(tables: Tables) -> set[str]:
+    """Return the codes of findings about the causes."""
+    found = {code for cause, _ in tables.causes for code in cause.by_part.values()}
+    return found | {cause.code for cause, _ in tables.causes}

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.logs.entry import LogEntry, Unread
 from hermes_doctor.logs.stream import COMPLETE_LOG, GATEWAY, QUICK
 from hermes_doctor.model import CouldNotLook
+from hermes_doctor.plugins.log_rules.blame import EntryReader
 from hermes_doctor.plugins.log_rules.incident import Incident
 from hermes_doctor.plugins.log_rules.incident_tracker import IncidentTracker
 from hermes_doctor.plugins.log_rules.rule import LinePattern, Rule
@@ -38,34 +39,42 @@ class LogAnswer(NamedTuple):
     """An incident is open that a skipped line could have ended."""
 
 
-def ask(probes: Probes, rules: Sequence[Rule]) -> LogAnswer:
+def ask(
+    probes: Probes,
+    rules: Sequence[Rule],
+    reader: EntryReader | None = None,
+    symptoms: Collection[str] = (),
+) -> LogAnswer:
     """Read the logs as far back as the rules need; read more if the quick pass is unclear."""
+    made = partial(
+        IncidentTracker,
+        rules,
+        release=_release(probes),
+        starts=_starts(probes),
+        handled=probes.handled(),
+        chats=lru_cache(lambda: _chats(probes)),
+        reader=reader,
+        symptoms=symptoms,
+    )
     if probes.deep:
-        return _once(probes, rules, None)
-    asked = _once(probes, rules, QUICK, ends=False)
+        return _once(probes, made, None)
+    asked = _once(probes, made, QUICK, ends=False)
     if asked.needs_ends:
-        asked = _once(probes, rules, QUICK)
+        asked = _once(probes, made, QUICK)
         if any(one.doubtful for one in asked.incidents):
-            asked = _once(probes, rules, FURTHER)
+            asked = _once(probes, made, FURTHER)
     return asked
 
 
 def _once(
-    probes: Probes, rules: Sequence[Rule], most: int | None, *, ends: bool = True
+    probes: Probes, made: Callable[..., IncidentTracker], most: int | None, *, ends: bool = True
 ) -> LogAnswer:
     """Read the logs once. Without `ends`, skip lines that can only end an incident.
 
     In the log of a healthy gateway most lines could end something that never began. Skipping them
     saves about a tenth of a check.
     """
-    ledger = IncidentTracker(
-        rules,
-        now=time.time(),
-        release=_release(probes),
-        starts=_starts(probes),
-        handled=probes.handled(),
-        chats=lru_cache(lambda: _chats(probes)),
-    )
+    ledger = made(now=time.time())
     reading = probes.entries(
         ledger.since("log", "stderr", "journal"),
         ledger.wanted if ends else ledger.may_begin,

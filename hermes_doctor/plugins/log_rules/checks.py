@@ -36,7 +36,7 @@ def _look(probes: Probes, folder: Folder) -> Iterator[Finding | CouldNotLook | P
         raise Skip("no log yet")
     from hermes_doctor.plugins.log_rules.ask_logs import ask
 
-    asked = ask(probes, folder.rule_set.rules)
+    asked = ask(probes, folder.rule_set.rules, folder.reader, folder.symptoms)
     if any(one.cleared_at is None for one in asked.incidents):
         from hermes_doctor.plugins.log_rules.findings import findings
 

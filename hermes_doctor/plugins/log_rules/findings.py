@@ -57,7 +57,7 @@ def _finding(same: list[Incident], subject: str, where: Callable[[LogEntry], str
     first = min(one.first for one in same)
     quotes = sorted((q for one in same for q in one.quotes), key=lambda q: q.entry.at)
     kept = [*quotes[:1], *quotes[1:][-(QUOTES - 1) :]]
-    severity = Severity(rule.severity)
+    severity = min((Severity(one.rule.severity) for one in same), key=lambda one: one.rank)
     doubt = last.doubtful
     about = last.about_fallback if all(one.about_fallback for one in same) else ""
     if (doubt or last.rise or last.answered_by) and severity.rank < Severity.WARNING.rank:
@@ -76,6 +76,7 @@ def _finding(same: list[Incident], subject: str, where: Callable[[LogEntry], str
         evidence=tuple(_evidence(q, where) for q in [*_reason(last), *kept]),
         since=moment(first),
         fix=None if last.rise else rule.fix,
+        caused_by=last.caused_by or None,
         next=_filled(rule.next, last),
         data={
             "rule": rule.id,
@@ -85,6 +86,8 @@ def _finding(same: list[Incident], subject: str, where: Callable[[LogEntry], str
             **({"database": rule.database} if rule.database else {}),
             **({"fallback": shown(last.answered_by)} if last.answered_by else {}),
             **({"about_fallback": shown(about)} if about else {}),
+            **({"effect_of": rule.effect_of} if rule.effect_of else {}),
+            **({"effect": tuple(rule.effect)} if rule.effect else {}),
             **_keys(last),
         },
     )

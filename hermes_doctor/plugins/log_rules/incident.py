@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.logs.entry import LogEntry
 from hermes_doctor.plugins.log_rules.adapters import LastWords
+from hermes_doctor.plugins.log_rules.blame import Blame, Key, blamed
 from hermes_doctor.plugins.log_rules.matcher import Match
 from hermes_doctor.plugins.log_rules.rates import Rise
 from hermes_doctor.plugins.log_rules.rule import KEYS, Rule
@@ -52,6 +53,8 @@ class Incident(NamedTuple):
     """Who answered the last message in its place, such as a fallback model; "" if nobody did."""
     about_fallback: str = ""
     """The fallback that the lines are about, if they are not about the main model."""
+    caused_by: str = ""
+    """The code of the cause that its lines name, if another incident is about that."""
 
 
 class OpenIncident:
@@ -71,6 +74,10 @@ class OpenIncident:
         self.begin: list[Quote] = []
         self.end: deque[Quote] = deque(maxlen=QUOTES - 1)
         self.reason: LastWords | None = None
+        self.blame: Blame | None = None
+        """The cause that the last line with a cause names, if the rule does not say it."""
+        self.failure: Key | None = None
+        """What the last line says has failed."""
         self.waiting: deque[Match] = deque(maxlen=100)
         """Lines that count only if a `followed_by` line comes after them."""
         self.attempts: dict[str, None] = {}
@@ -154,10 +161,17 @@ class OpenIncident:
     def to_incident(self, *, cleared_at: float | None, pending: bool = False) -> Incident:
         quotes = (*self.begin, *self.end)
         last = self.times[-1]
-        return Incident(
+        made = Incident(
             self.rule, self.key, self.fields, self.first, last, self.count, quotes,
             cleared_at, pending, self.reason, answered_by=self.outcome or "",
         )  # fmt: skip
+        return _of_cause(made, self.blame) if self.blame and not self.blame.beside else made
+
+
+def _of_cause(incident: Incident, blame: Blame) -> Incident:
+    """Return the incident as one of the cause that its lines name."""
+    rule = blamed(incident.rule, blame)
+    return incident._replace(rule=rule, fields={**incident.fields, **blame.fields})
 
 
 def _limit(sessions: dict[str, None]) -> None:

@@ -7,8 +7,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cache, cached_property
 
 from hermes_doctor.logs.entry import LogEntry
+from hermes_doctor.plugins.log_causes.reading import Reading
 from hermes_doctor.plugins.log_rules.adapters import Adapters, is_adapter
+from hermes_doctor.plugins.log_rules.blame import EntryReader, Key, key_of
+from hermes_doctor.plugins.log_rules.entry_causes import EntryCauses, split_unknown
+from hermes_doctor.plugins.log_rules.failures import WINDOW
 from hermes_doctor.plugins.log_rules.incident import DAY, Incident, OpenIncident
+from hermes_doctor.plugins.log_rules.match_fields import all_fields, key_names
 from hermes_doctor.plugins.log_rules.matcher import (
     ANSWERED,
     CLEAR,
@@ -18,7 +23,7 @@ from hermes_doctor.plugins.log_rules.matcher import (
     Matcher,
 )
 from hermes_doctor.plugins.log_rules.rates import Key as _Key, Rates, is_compared
-from hermes_doctor.plugins.log_rules.rule import KEYS, Rule
+from hermes_doctor.plugins.log_rules.rule import Rule
 from hermes_doctor.plugins.log_rules.versions import applies_to
 from hermes_doctor.records.handled import Handled
 
@@ -52,13 +57,18 @@ class IncidentTracker:
         starts: Sequence[float] = (),
         handled: Sequence[Handled] = (),
         chats: Callable[[], Mapping[str, str]] = dict,
+        reader: EntryReader | None = None,
+        symptoms: Collection[str] = (),
     ) -> None:
         """`starts`: when gateway processes started; if empty, the start lines of the log are used.
 
         `handled`: when this tool worked on the home, in order of the end. `chats`: the chat of each
-        session that entries are tagged with, where known.
+        session that entries are tagged with, where known. `reader`: reads the causes of entries;
+        `symptoms`: codes that blame nothing.
         """
-        self.rules = [rule for rule in rules if applies_to(rule.versions, release)]
+        known, unknown = split_unknown(rules) if reader else (list(rules), None)
+        self.rules = [rule for rule in known if applies_to(rule.versions, release)]
+        self.causes = EntryCauses(reader, known, unknown, symptoms, now) if reader else None
         self.now = now
         self.starts = deque(sorted(starts))
         self.by_log = not starts
@@ -95,29 +105,44 @@ class IncidentTracker:
         return self.now - max(windows, default=0.0)
 
     def since_days(self) -> float:
-        """Return the earliest time of a warning that a rule about several days needs."""
-        return self.now - max((rule.window for rule in self.rules if rule.days), default=0.0)
+        """Return the earliest time of a warning that is needed, such as by rules about days."""
+        windows = [rule.window for rule in self.rules if rule.days]
+        return self.now - max((*windows, WINDOW if self.causes else 0.0))
 
     def needs_ends(self) -> bool:
         """Tell whether an incident is open that a skipped line could have ended."""
-        return any(
+        return self._causes_left() or any(
             one.reached and one.rule.cleared_by and not self._is_early(one)
             for same in self.open.values()
             for one in same.values()
         )
 
+    def _causes_left(self) -> bool:
+        return self.causes is not None and any(True for _ in self.causes.incidents({}))
+
     def _wanted(self, level: str, logger: str) -> bool:
         """Tell whether entries of this level and logger matter; only log files name a logger."""
-        return self.matcher.wanted(level, logger) or self._is_needed(level, logger)
+        return (
+            self.matcher.wanted(level, logger)
+            or self._is_needed(level, logger)
+            or self._is_read(level, logger, ends=True)
+        )
 
     def _may_begin(self, level: str, logger: str) -> bool:
         """Tell whether entries of this level and logger can be more than the end of an incident."""
-        return self.matcher.may_begin(level, logger) or self._is_needed(level, logger)
+        return (
+            self.matcher.may_begin(level, logger)
+            or self._is_needed(level, logger)
+            or self._is_read(level, logger, ends=False)
+        )
 
     def _is_needed(self, level: str, logger: str) -> bool:
         if not logger or logger == _START[0]:
             return True
         return self.adapters is not None and is_adapter(level, logger)
+
+    def _is_read(self, level: str, logger: str, *, ends: bool) -> bool:
+        return self.causes is not None and self.causes.is_read(level, logger, ends=ends)
 
     def add_entry(self, entry: LogEntry) -> None:
         """Process one entry."""
@@ -139,12 +164,16 @@ class IncidentTracker:
         if self.adapters:
             self.adapters.note(entry)
         self.rates.date(entry)
-        for match in self.matcher.ask(entry):
+        reading = self.causes.read(entry) if self.causes else None
+        matches: Sequence[Match] = self.matcher.ask(entry)
+        if self.causes and reading:
+            matches = self.causes.note(entry, reading, matches)
+        for match in matches:
             compared = match.rule.id in self.compared
             if entry.at < self.now - match.rule.window and not compared:
                 continue
             if match.rule.per_session or match.rule.platform or "platform" in match.fields:
-                match = match._replace(fields=_fields(match))
+                match = match._replace(fields=all_fields(match))
             if compared:
                 self.rates.note(match, self._key(match))
             if entry.at < self.now - match.rule.window:
@@ -159,11 +188,13 @@ class IncidentTracker:
             elif match.role == ANSWERED:
                 self._answer(match)
             elif not self._is_ours(match):
-                self._take(match)
+                self._take(match, reading)
 
     def gateway_started(self, at: float) -> None:
         """Close what the previous gateway process reported, because the gateway was restarted."""
         self.rates.started = at
+        if self.causes:
+            self.causes.gateway_started(at)
         for same in list(self.open.values()):
             for key, one in list(same.items()):
                 if not one.rule.outlives_start and _last(one) <= at:
@@ -193,14 +224,23 @@ class IncidentTracker:
         while self.settled:
             self._settle(self.settled.popleft())
         found = list(self.closed)
+        wanted: dict[Key, Rule] = {}
         found += [
-            one.to_incident(cleared_at=None, pending=self._is_early(one))
+            self._incident(one, wanted)
             for same in self.open.values()
             for one in same.values()
             if one.reached and not self._yields(one)
         ]
         found += self._risen({(one.rule.id, tuple(one.key.items())) for one in found})
+        if self.causes:
+            found += self.causes.incidents(wanted)
         return sorted(found, key=lambda incident: (incident.first, incident.rule.id))
+
+    def _incident(self, one: OpenIncident, wanted: dict[Key, Rule]) -> Incident:
+        incident = one.to_incident(cleared_at=None, pending=self._is_early(one))
+        if self.causes and one.blame and one.blame.beside and not incident.pending:
+            return self.causes.explain(incident, one.blame, wanted)
+        return incident
 
     def _is_early(self, one: OpenIncident) -> bool:
         """Tell whether it may still clear by itself; not if the end of a message is known."""
@@ -228,7 +268,7 @@ class IncidentTracker:
             for other in better
         )
 
-    def _take(self, match: Match) -> None:
+    def _take(self, match: Match, reading: Reading | None) -> None:
         key = self._key(match)
         same = self.open.setdefault(match.rule.id, {})
         one = same.get(key)
@@ -241,6 +281,9 @@ class IncidentTracker:
         if self.adapters and match.rule.adapter and "platform" in match.fields:
             said = self.adapters.reason(match.fields["platform"], match.entry.at)
             one.reason = said or one.reason
+        if self.causes and reading and reading.cause:
+            one.blame = self.causes.blame(reading, match.rule)
+            one.failure = key_of(reading)
         if match.rule.followed_by:
             one.waiting.append(match)
         else:
@@ -249,7 +292,7 @@ class IncidentTracker:
     def _key(self, match: Match) -> _Key:
         keys = self.keys.get(match.rule.id)
         if keys is None:
-            keys = self.keys[match.rule.id] = _keys(match.rule)
+            keys = self.keys[match.rule.id] = key_names(match.rule)
         fields = match.fields
         return tuple((name, fields[name]) for name in keys if name in fields)
 
@@ -283,6 +326,8 @@ class IncidentTracker:
     def _close(self, key: _Key, one: OpenIncident, at: float) -> None:
         del self.open[one.rule.id][key]
         self.matcher.incident_closed(one.rule)
+        if self.causes and one.failure:
+            self.causes.end(one.failure)
         if one.reached:
             self.closed.append(one.to_incident(cleared_at=at))
 
@@ -290,24 +335,6 @@ class IncidentTracker:
 def _starts(entry: LogEntry) -> bool:
     """Tell whether the entry is the first line of a gateway's start."""
     return entry.logger == _START[0] and entry.text.startswith(_START[1])
-
-
-def _keys(rule: Rule) -> Sequence[str]:
-    taken = rule.per_session or "(?P<session>" in rule.line.pattern
-    names = [name for name in KEYS if name in rule.incident_by or not rule.incident_by]
-    return names if taken else [name for name in names if name != "session"]
-
-
-def _fields(match: Match) -> dict[str, str]:
-    """Return the fields of a line together with those that the rule and the entry add."""
-    fields = dict(match.fields)
-    if match.rule.platform:
-        fields.setdefault("platform", match.rule.platform)
-    if "platform" in fields:  # [Telegram] and telegram are the same
-        fields["platform"] = fields["platform"].lower()
-    if match.rule.per_session and match.entry.session:
-        fields.setdefault("session", match.entry.session)
-    return fields
 
 
 def _last(one: OpenIncident) -> float:

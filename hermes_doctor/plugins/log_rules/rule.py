@@ -1,4 +1,4 @@
-"""Data classes for log rules and causes, and their packed form."""
+"""Data classes for log rules and explanations, and their packed form."""
 
 from __future__ import annotations
 
@@ -77,9 +77,15 @@ class Rule(NamedTuple):
     """The fields that distinguish its incidents; empty for all of `KEYS` that its pattern has."""
     counts_lives: bool = False
     """It counts starts or ends of the gateway, so those of this tool do not count."""
+    unknown: bool = False
+    """Counts only lines that no other rule matches and that name no known cause."""
+    effect_of: str = ""
+    """The code whose effect on the bot it has, if not that of its own code."""
+    effect: Sequence[str] = ()
+    """The part of the bot that it breaks and a few words, if its code does not say that."""
 
 
-class Cause(NamedTuple):
+class Explanation(NamedTuple):
     """A code and the codes of findings that it explains."""
 
     code: str
@@ -95,8 +101,8 @@ class Cause(NamedTuple):
     """Applies only if it is about this database."""
 
 
-def pack(rule: Rule | Cause) -> list[Any]:
-    """Convert a rule or cause to a list that JSON can store."""
+def pack(rule: Rule | Explanation) -> list[Any]:
+    """Convert a rule or explanation to a list that JSON can store."""
     return [_plain(value) for value in rule]
 
 

@@ -39,7 +39,7 @@ _RULE_FIELDS = _LINE_FIELDS | {
     "threshold", "within", "followed_by", "cleared_by", "settle", "per_session", "outlives_start",
     "unless_ok", "fix", "yields_to", "only_set_up", "days", "adapter",
     "otherwise", "spread", "ages_out", "database", "given_up_by", "answered_by",
-    "incident_by", "counts_lives",
+    "incident_by", "counts_lives", "unknown",
 }  # fmt: skip
 
 _OTHERS = (
@@ -55,7 +55,7 @@ _ANYWHERE = rf"^(?!{_OTHERS})(?=.{{0,400}}?(?:%s))\W{{0,8}}[\w. -]{{1,40}}"
 """Shows only the first words of the line, which are Hermes' own; later ones may not be."""
 
 
-NOT_RULES = place_source.NAMES | {"causes.yaml"}
+NOT_RULES = place_source.NAMES | {"explanations.yaml"}
 """Files of a folder that hold something else."""
 
 
@@ -114,6 +114,8 @@ def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
     platform = text(raw, "platform", "")
     title = text(raw, "title")
     taken = set(re.compile(line.pattern).groupindex) | ({"platform"} if platform else set())
+    if flag(raw, "unknown"):
+        taken.add("name")  # of the place
     for field in ("title", "detail", "next"):
         shown = text(raw, field, "")
         if not set(_PLACE.sub("", shown)).isdisjoint("{}"):
@@ -154,6 +156,7 @@ def _rule(raw: Mapping[str, Any], made: list[Sample]) -> Rule:
         days=count(raw, "days", 1) if "days" in raw else 0,
         database=text(raw, "database", ""),
         counts_lives=flag(raw, "counts_lives"),
+        unknown=flag(raw, "unknown"),
     )
     _insist(rule, raw, taken)
     made.append(Sample(rule, line, texts(raw, "examples"), texts(raw, "near")))
@@ -181,6 +184,8 @@ def _insist(rule: Rule, raw: Mapping[str, Any], taken: set[str]) -> None:
         raise RuleError("`database` needs `unless_ok`")
     for name in set(rule.incident_by) - taken:
         raise RuleError(f"`incident_by` names {name!r}, which the pattern does not take")
+    if rule.unknown and "reason" not in taken:
+        raise RuleError("`unknown` needs the group `reason` for the first words of a line")
     if rule.given_up_by and not rule.settle:
         raise RuleError("`given_up_by` needs `settle`")
     if text(raw, "ages_out", "") and rule.cleared_by:

@@ -10,6 +10,7 @@ import yaml
 
 from hermes_doctor.plugins import load
 from hermes_doctor.plugins.load import builtin
+from hermes_doctor.plugins.log_causes import tables
 from hermes_doctor.plugins.log_rules import folder, source
 from hermes_doctor.plugins.log_rules.incident_tracker import IncidentTracker
 from tests.helpers.rule_lines import asking, entry, written
@@ -31,10 +32,12 @@ def test_a_round_trip(tmp_path: Path) -> None:
         "settle": "5m",
     }
     (tmp_path / "own.yaml").write_text(yaml.safe_dump({"rules": [rule]}))
-    (tmp_path / "causes.yaml").write_text("causes:\n- {cause: A, explains: [B], because: So.}\n")
+    (tmp_path / "explanations.yaml").write_text(
+        "explanations:\n- {cause: A, explains: [B], because: So.}\n"
+    )
     held = folder.Folder(tmp_path).rule_set
 
-    assert held.faults == () and len(held.rules) == len(held.causes) == 1
+    assert held.faults == () and len(held.rules) == len(held.explanations) == 1
     again = folder.read_compiled(folder.compile_rules(held).encode())
     assert folder.compile_rules(again) == folder.compile_rules(held)
     assert again.rules[0].cleared_by[0].pattern == "all is well"
@@ -55,17 +58,17 @@ def test_only_our_own_are_compiled(tmp_path: Path) -> None:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("last", ["A9", "A0"])
-def test_a_long_chain_of_causes(last: str, tmp_path: Path) -> None:
+def test_a_long_chain_of_explanations(last: str, tmp_path: Path) -> None:
     """However long it is, it is followed to its end, and a circle is found."""
-    causes = [
-        {"cause": f"A{n}", "explains": [f"A{n + 1}"], "because": "x"} for n in range(3000)
-    ] + [{"cause": "A3000", "explains": [f"B-{last}"], "because": "x"}]
-    causes += [{"cause": "B-A0", "explains": ["A0"], "because": "x"}]
-    (tmp_path / "causes.yaml").write_text(json.dumps({"causes": causes}))
+    chain = [{"cause": f"A{n}", "explains": [f"A{n + 1}"], "because": "x"} for n in range(3000)] + [
+        {"cause": "A3000", "explains": [f"B-{last}"], "because": "x"}
+    ]
+    chain += [{"cause": "B-A0", "explains": ["A0"], "because": "x"}]
+    (tmp_path / "explanations.yaml").write_text(json.dumps({"explanations": chain}))
 
     held = folder.Folder(tmp_path).rule_set
 
-    assert bool(held.causes) is (last == "A9")
+    assert bool(held.explanations) is (last == "A9")
     assert ["goes in a circle" in str(fault) for fault in held.faults] == [True] * (last == "A0")
 
 
@@ -74,7 +77,11 @@ def test_the_compiled_rules_are_up_to_date() -> None:
     read = folder.read_source(RULES)
     assert read.faults == ()
     assert (RULES / folder.COMPILED).read_text(encoding="utf-8") == folder.compile_rules(read)
-    assert folder.Folder(RULES, ours=True).codes == read.codes
+    causes = tables.read_source(RULES)
+    assert causes.faults == ()
+    assert (RULES / tables.COMPILED).read_text(encoding="utf-8") == tables.compile_tables(causes)
+    codes = {*read.codes, *tables.codes(causes)}
+    assert folder.Folder(RULES, ours=True).codes == tuple(sorted(codes))
 
 
 def test_the_examples_of_every_rule() -> None:
@@ -110,7 +117,7 @@ def test_the_window_of_all_rules() -> None:
 
 
 def test_what_rules_name_is_there() -> None:
-    """Fixes list the codes that rules send to them; checks and causes that are named exist."""
+    """Fixes list the codes that rules send to them; codes that explanations name exist."""
     loaded = load.load()
     fixes = {fix.id: fix.codes for fix in loaded.fixes}
     checks = {check.id for check in loaded.checks}
@@ -118,7 +125,7 @@ def test_what_rules_name_is_there() -> None:
 
     assert [rule.id for rule in loaded.rules if rule.fix and rule.code not in fixes[rule.fix]] == []
     assert {name for rule in loaded.rules for name in rule.unless_ok} <= checks
-    assert {code for one in loaded.causes for code in (one.code, *one.explains)} <= codes
+    assert {code for one in loaded.explanations for code in (one.code, *one.explains)} <= codes
 
 
 def test_platforms_are_not_blamed_for_one_another() -> None:
@@ -132,7 +139,7 @@ def test_platforms_are_not_blamed_for_one_another() -> None:
 
     loose = {
         (cause.code, code)
-        for cause in held.causes
+        for cause in held.explanations
         for code in cause.explains
         if not cause.same_platform and {cause.code, code} <= about
     }

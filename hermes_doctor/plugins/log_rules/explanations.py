@@ -1,4 +1,4 @@
-"""Read `causes.yaml`: which finding explains which others."""
+"""Read `explanations.yaml`: which finding explains which others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.plugins.log_rules.rule import Cause
+from hermes_doctor.plugins.log_rules.rule import Explanation
 from hermes_doctor.plugins.tables.yaml_lists import (
     CODE,
     RuleError,
@@ -19,19 +19,19 @@ from hermes_doctor.plugins.tables.yaml_lists import (
     texts,
 )
 
-NAME = "causes.yaml"
+NAME = "explanations.yaml"
 _FIELDS = frozenset({"cause", "explains", "because", "first", "slack", "same_platform", "database"})
 
 
-def read(folder: Path, faults: list[RuleMistake]) -> list[Cause]:
-    """Read the causes of a folder; mistakes are added to `faults`."""
+def read(folder: Path, faults: list[RuleMistake]) -> list[Explanation]:
+    """Read the explanations of a folder; mistakes are added to `faults`."""
     path = folder / NAME
     if not path.is_file():
         return []
-    found: list[Cause] = []
-    for number, raw in mappings(path, "causes", faults):
+    found: list[Explanation] = []
+    for number, raw in mappings(path, "explanations", faults):
         try:
-            found.append(_cause(raw))
+            found.append(_explanation(raw))
         except RuleError as wrong:
             faults.append(RuleMistake(path, number, str(wrong)))
     if circle := _circle(found):
@@ -40,7 +40,7 @@ def read(folder: Path, faults: list[RuleMistake]) -> list[Cause]:
     return found
 
 
-def _cause(raw: Mapping[str, Any]) -> Cause:
+def _explanation(raw: Mapping[str, Any]) -> Explanation:
     allow(raw, _FIELDS)
     codes = (text(raw, "cause"), *texts(raw, "explains"))
     for code in codes:
@@ -48,7 +48,7 @@ def _cause(raw: Mapping[str, Any]) -> Cause:
             raise RuleError(f"{code!r} is not a code: capitals, digits and hyphens")
     if len(codes) < 2:
         raise RuleError("`explains` is missing")
-    return Cause(
+    return Explanation(
         codes[0],
         codes[1:],
         text(raw, "because"),
@@ -59,11 +59,11 @@ def _cause(raw: Mapping[str, Any]) -> Cause:
     )
 
 
-def _circle(causes: Iterable[Cause]) -> list[str]:
+def _circle(explanations: Iterable[Explanation]) -> list[str]:
     """Return a chain of codes in which a code explains itself; empty if there is none."""
     follows: dict[str, set[str]] = {}
-    for cause in causes:
-        follows.setdefault(cause.code, set()).update(cause.explains)
+    for one in explanations:
+        follows.setdefault(one.code, set()).update(one.explains)
     done: set[str] = set()
     for start in sorted(follows):
         way: list[tuple[str, Iterator[str]]] = []
