@@ -39,7 +39,10 @@ _ALONE = pattern(
 )
 """A name such as `telegram.error.TimedOut: `."""
 _ERROR_WORD = pattern(r"\b[Ee]rror: ")
-_ERROR_NUMBER = pattern(r"\[(?:Errno|WinError|SSL)\b")
+_ERROR_NUMBER = pattern(
+    r"\[(?:Errno|WinError|SSL)\b|\bHTTP [45]\d\d\b|[Ww]eb ?[Ss]ocket closed\b|\([45]\d\d\)"
+)
+"""What says more before the colon than the words behind it."""
 
 
 class Parts(NamedTuple):

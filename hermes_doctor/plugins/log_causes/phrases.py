@@ -7,13 +7,17 @@ from collections.abc import Iterator, Sequence
 
 from hermes_doctor.lazy import pattern
 from hermes_doctor.plugins.log_causes.place import WORK, Phrases
-from hermes_doctor.plugins.tables.word_index import WordIndex
+from hermes_doctor.plugins.tables.word_index import WORD
 
 MOST_KNOWN = 2000
 """Operations of first words that are remembered: a release has about as many."""
-OUTCOME_WITHIN = 600
+WITHIN = 200
+"""An operation is named among this many first characters."""
+OUTCOME_WITHIN = 400
 """An outcome is named among this many first characters."""
 _OWN = pattern(r"(?:\W{0,4}\[[^\]]{0,60}\]:? ?){0,2}[^:'\"({\[=<]{0,100}")
+_VALUE = pattern(r"'[^']{0,80}' ?|\"[^\"]{0,80}\" ?|\([^()]{0,80}\) ?")
+"""What stands in quotes or brackets is the name of something or words of people."""
 _LABEL = pattern(r"\W{0,4}[\w.-]{1,24}(?: [\w.-]{1,16})?: ")
 """What some lines begin with instead of a tag, such as `Matrix: `."""
 
@@ -33,9 +37,12 @@ class OperationReader:
 
     def read(self, text: str, usual: str = WORK) -> str:
         """Return the operation of a line; the usual one if its words name none."""
-        found = self._of_words(own_words(text))
-        if not found and (label := _LABEL.match(text)):
-            found = self._of_words(own_words(text[label.end() : label.end() + 200]))
+        start = text[:WITHIN]
+        if any(sign in start for sign in "'\"(_"):
+            start = _VALUE.sub("", start).replace("_", " ")
+        found = self._of_words(own_words(start))
+        if not found and (label := _LABEL.match(start)):
+            found = self._of_words(own_words(start[label.end() :]))
         return found or usual
 
     def _of_words(self, words: str) -> str:
@@ -66,15 +73,21 @@ class _Phrases:
     def __init__(self, rows: Sequence[Phrases]) -> None:
         self.names = [row.name for row in rows]
         self._phrases = [(number, one) for number, row in enumerate(rows) for one, _ in row.phrases]
-        texts = [literals for row in rows for _, literals in row.phrases]
-        self._literals = WordIndex(
-            (literal, place) for place, found in enumerate(texts) for literal in found or ("",)
-        )
+        self._always: list[int] = []
+        """Phrases without a literal."""
+        self._literals: dict[str, list[int]] = {}
+        for place, (_, literals) in enumerate(one for row in rows for one in row.phrases):
+            for literal in literals:
+                self._literals.setdefault(literal.removeprefix(WORD), []).append(place)
+            if not literals:
+                self._always.append(place)
         self._patterns: dict[str, re.Pattern[str]] = {}
 
     def find(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield where a phrase begins in a text, and the number of its row."""
-        for place in sorted({place for _, place in self._literals.find(text.lower())}):
+        small = text.lower()
+        likely = [places for literal, places in self._literals.items() if literal in small]
+        for place in sorted({*self._always}.union(*likely)):
             number, phrase = self._phrases[place]
             pattern = self._patterns.get(phrase)
             if pattern is None:

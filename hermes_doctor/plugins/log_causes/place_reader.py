@@ -16,20 +16,21 @@ OF_KIND = {"update": "hermes_cli.update", "exit-diary": "gateway"}
 """The logger that stands for a source without loggers."""
 SHORT_VALUE = r"['\"]?(?P<%s>[\w./:@-]{1,80})['\"]?"
 _FIELDS = tuple(
-    (name, pattern(rf"\b{before}" + SHORT_VALUE % name))
-    for name, before in (
-        ("provider", r"provider[=:] ?"),
-        ("model", r"model[=:] ?"),
-        ("tool", r"(?:[Tt]ool |tool[=:] ?)"),
-        ("job", r"(?:[Jj]ob |job_id[=:] ?)"),
-        ("task", r"(?:[Tt]ask |task_id[=:] ?)"),
-        ("server", r"MCP server "),
-        ("plugin", r"(?:[Pp]lugin |plugin[=:] ?)"),
-        ("profile", r"(?:[Pp]rofile |profile[=:] ?)"),
+    (name, hint, pattern(rf"\b{before}" + SHORT_VALUE % name))
+    for name, hint, before in (
+        ("provider", "rovider", r"provider[=:] ?"),
+        ("model", "odel", r"model[=:] ?"),
+        ("tool", "ool", r"(?:[Tt]ool |tool[=:] ?)"),
+        ("job", "ob", r"(?:[Jj]ob |job_id[=:] ?)"),
+        ("task", "ask", r"(?:[Tt]ask |task_id[=:] ?)"),
+        ("server", "MCP", r"MCP server "),
+        ("plugin", "lugin", r"(?:[Pp]lugin |plugin[=:] ?)"),
+        ("profile", "rofile", r"(?:[Pp]rofile |profile[=:] ?)"),
     )
 )
-"""The names of things that a line is about, where Hermes writes them in these ways."""
-_HINT = re.compile(r"provider|model|[Tt]ool|[Jj]ob|[Tt]ask|MCP|[Pp]lugin|[Pp]rofile")
+"""The names of things that a line is about, where Hermes writes them in these ways, and a part of
+the words before them that is searched first.
+"""
 _ID = re.compile(r"(?=.*[\d_./:@-])[\w./:@-]+")
 """A name, not a word of a sentence such as `failed`."""
 
@@ -120,14 +121,15 @@ def _words(rows: Iterable[PlaceRow]) -> tuple[re.Pattern[str], Mapping[str, Plac
 
 def fields_of(text: str) -> dict[str, str]:
     """Return the names of the things that a line is about, such as its job or its model."""
-    if not _HINT.search(text, 0, NAMED_WITHIN):
-        return {}
     start = text[:NAMED_WITHIN]
     found = {}
-    for name, way in _FIELDS:
-        match = way.search(start)
-        if match and (
-            match[0].endswith(("'", '"')) or "=" in match[0] or _ID.fullmatch(match[name])
-        ):
+    for name, hint, way in _FIELDS:
+        match = way.search(start) if hint in start else None
+        if match and _is_name(match[0], match[name]):
             found[name] = match[name].rstrip(".:,")
     return found
+
+
+def _is_name(whole: str, value: str) -> bool:
+    """Tell whether a value is a name, not the next word of a sentence."""
+    return whole.endswith(("'", '"')) or "=" in whole or bool(_ID.fullmatch(value))

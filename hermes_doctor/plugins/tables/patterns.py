@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import re._constants as kinds  # type: ignore[import-not-found]
 import re._parser as parser  # type: ignore[import-not-found]
@@ -87,6 +88,12 @@ def _best(tree: Any, weigh: Weigh = _length, begins: bool = False) -> set[str]:
     return max(found, key=lambda texts: min(map(weigh, texts)), default=set())
 
 
+def _lead(tree: Any) -> str:
+    """Return the literal that a part begins with."""
+    literals = itertools.takewhile(lambda one: one[0] is kinds.LITERAL, tree)
+    return "".join(chr(value) for _, value in literals)
+
+
 def _needed(tree: Any, weigh: Weigh, begins: bool) -> Iterator[set[str]]:
     """Yield each part that a match must contain, as the set of its alternative texts."""
     run = mark = ""
@@ -98,6 +105,10 @@ def _needed(tree: Any, weigh: Weigh, begins: bool) -> Iterator[set[str]]:
             continue
         if len(run) >= SHORT:
             yield {mark + run}
+        if kind is kinds.BRANCH and run and weigh is _rarity:
+            joined = {mark + run + _lead(one) for one in value[1]}
+            if min(len(one.removeprefix(WORD)) for one in joined) >= SHORT:
+                yield joined  # the parser has taken out what the alternatives begin with
         run = ""
         if kind is kinds.AT:
             begins = value is kinds.AT_BOUNDARY

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from hermes_doctor.lazy import pattern
@@ -20,7 +20,8 @@ def word_starts(literal: str) -> list[str]:
     """Return what words that contain a literal begin with, for each of its words."""
     bare = literal.removeprefix(WORD)
     words = _LATER_WORDS.findall(bare if bare == literal else f" {bare}")
-    return [one[: _LONG if len(one) >= _LONG else _SHORT] for one in words if len(one) >= _SHORT]
+    fitting = [one for one in words if len(one) >= _SHORT or (one.isdigit() and len(one) == 3)]
+    return [one[: _LONG if len(one) >= _LONG else _SHORT] for one in fitting]
 
 
 class WordIndex(Generic[T]):
@@ -47,14 +48,13 @@ class WordIndex(Generic[T]):
         else:
             self.foreign.append((bare, value))
 
-    def find(self, small: str) -> Iterator[tuple[str, T]]:
-        """Yield the literals that a text in small letters contains, with their values."""
+    def find(self, small: str) -> list[tuple[str, T]]:
+        """Return the literals that a text in small letters contains, with their values."""
         starts = {word[:_LONG] for word in _WORDS.findall(small)}
         starts |= {one[:_SHORT] for one in starts}
+        found = [one for one in self.others if one[0] in small]
         for start in starts & self._starts.keys():
-            for one in self._starts[start]:
-                if one[0] in small:
-                    yield one
-        for one in self.others if small.isascii() else self.others + self.foreign:
-            if one[0] in small:
-                yield one
+            found += [one for one in self._starts[start] if one[0] in small]
+        if not small.isascii():
+            found += [one for one in self.foreign if one[0] in small]
+        return found
