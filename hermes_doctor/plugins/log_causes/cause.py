@@ -12,8 +12,7 @@ FAMILIES = (
 )  # fmt: skip
 FIELDS = (
     "host", "port", "path", "module", "status", "code", "seconds", "name", "program", "column",
-    "table", "variable", "value", "count", "version", "line", "address", "model", "provider",
-    "reason", "database", "wanted",
+    "table", "value", "count", "line", "model",
 )  # fmt: skip
 """The group names that the pattern of a cause may use."""
 LONGEST_TITLE = 48

@@ -29,11 +29,13 @@ class Found(NamedTuple):
 
     cause: Cause
     fields: Mapping[str, str]
-    at: int = 0
-    """Where in the text the words of the cause begin."""
+    end: int = 0
+    """Where in the text the words of the cause end."""
 
 
 class _Sign(NamedTuple):
+    key: int
+    """Different for each pattern."""
     number: int
     """Of the cause; -1 if it only says which error of the system it is."""
     pattern: str
@@ -53,6 +55,7 @@ class CauseIndex:
         self.errors: dict[str, int] = {}
         """The cause of each error of the system."""
         self.literals: WordIndex[_Sign] = WordIndex()
+        self._signs = 0
         self.tried = 0
         """How many patterns were tried so far."""
         for number, (cause, signs) in enumerate(causes):
@@ -61,55 +64,67 @@ class CauseIndex:
             self.errors |= dict.fromkeys(signs.errors, number)
             for text, literals in signs.texts:
                 also = tuple(tuple(one.removeprefix(WORD) for one in more) for more in literals[1:])
-                sign = _Sign(number, text, "", also)
+                self._signs += 1
+                sign = _Sign(self._signs, number, text, "", also)
                 for literal in literals[0]:
                     self.literals.add(literal, sign)
         for name, error in ERRORS.items():
             for literal in error.texts:
-                self.literals.add(literal, _Sign(self.errors.get(name, -1), "", name))
+                self.literals.add(literal, _Sign(0, self.errors.get(name, -1), "", name))
         self.codes = {name: name for name in ERRORS} | SPELLINGS
 
     def find(self, text: str) -> list[Found]:
         """Return the causes that a text names; by the classes of exceptions if the words do not."""
-        small = text.lower()
         words = {*_WORD.findall(text)}
+        found = self._by_words(text, words)
+        # The words of an error say more than the name of its class before them.
+        start = max((one.end for one in found if one.cause.rank < SAYS_LITTLE), default=0)
+        for name in words & self.names.keys():
+            self.tried += 1
+            match = _compiled(name + _AFTER_NAME).search(text)
+            if match and match.end() > start:
+                found.append(Found(self.causes[self.names[name]], EMPTY, match.end()))
+        return found
+
+    def _by_words(self, text: str, words: set[str]) -> list[Found]:
+        """Return the causes that patterns find, and errors of the system."""
+        small = text.lower()
         found: list[Found] = []
         errors: dict[str, int] = {}
-        seen: set[_Sign] = set()
+        seen: set[int] = set()
         for literal, sign in self.literals.find(small):
             if sign.error:
                 place = small.find(literal)
                 if not place or not small[place - 1].isalnum():
-                    errors[sign.error] = place
-            elif sign not in seen:
-                seen.add(sign)
-                if not all(any(one in small for one in more) for more in sign.also):
-                    continue
-                self.tried += 1
-                if match := _compiled(sign.pattern).search(text):
+                    errors[sign.error] = place + len(literal)
+            elif sign.key not in seen:
+                seen.add(sign.key)
+                if match := self._search(sign, text, small):
                     fields = {name: value for name, value in match.groupdict().items() if value}
-                    found.append(Found(self.causes[sign.number], fields, match.start()))
-        for name, at in (errors or dict(self._codes(text, small, words))).items():
+                    found.append(Found(self.causes[sign.number], fields, match.end()))
+        for name, end in (errors or dict(self._codes(text, small, words))).items():
             if name in self.errors:
-                found.append(Found(self.causes[self.errors[name]], EMPTY, at))
-        if any(one.cause.rank < SAYS_LITTLE for one in found):
-            return found  # the words of an error say more than the name of its class
-        for name in words & self.names.keys():
-            self.tried += 1
-            if match := _compiled(name + _AFTER_NAME).search(text):
-                found.append(Found(self.causes[self.names[name]], EMPTY, match.start()))
+                found.append(Found(self.causes[self.errors[name]], EMPTY, end))
         return found
+
+    def _search(self, sign: _Sign, text: str, small: str) -> re.Match[str] | None:
+        """Search a pattern if its other literals are there, too."""
+        for literals in sign.also:
+            if not any(one in small for one in literals):
+                return None
+        self.tried += 1
+        return _compiled(sign.pattern).search(text)
 
     def _codes(self, text: str, small: str, words: set[str]) -> Iterator[tuple[str, int]]:
         """Yield the errors whose names or numbers a text has, and where."""
         for word in words & self.codes.keys():
-            yield self.codes[word], text.find(word)
+            yield self.codes[word], text.find(word) + len(word)
         if not any(one in small for one in _NUMBERED):
             return
         for match in _NUMBER.finditer(text):
             names = names_of(int(match["number"] or match["shown"]), "[win" in match[0].lower())
             if wanted := next((name for name in names if name in self.errors), None):
-                yield wanted, match.start()
+                yield wanted, match.end()
 
 
 _patterns: dict[str, re.Pattern[str]] = {}

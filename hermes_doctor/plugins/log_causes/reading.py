@@ -95,7 +95,7 @@ class Reader:
         found = [one for said in parts.exceptions for one in self.index.find(said)]
         if not found or min(one.cause.rank for one in found) >= VAGUE:
             outer = self.index.find(parts.message) if parts.message else []
-            inner = found + [one for one in outer if one.at >= parts.start]
+            inner = found + [one for one in outer if one.end > parts.start]
             if inner and min(one.cause.rank for one in inner) < VAGUE:
                 found = inner
             else:

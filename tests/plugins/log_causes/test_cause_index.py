@@ -78,7 +78,7 @@ def test_words_say_more_than_classes() -> None:
 def test_fields_and_places() -> None:
     """A pattern takes fields; the place of the words is known."""
     [found] = INDEX.find("tick: no such column: tasks")
-    assert (found.fields, found.at) == ({"column": "tasks"}, 6)
+    assert (found.fields, found.end) == ({"column": "tasks"}, 27)
 
 
 def test_a_pattern_is_tried_only_if_its_words_are_there() -> None:
