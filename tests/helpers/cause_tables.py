@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from hermes_doctor.lazy import EMPTY
 from hermes_doctor.logs.entry import LogEntry
@@ -41,6 +41,13 @@ class SmallReader:
     """Reads `connect: dns`: an operation and a cause; the logger is the place."""
 
     causes: Sequence[Cause] = CAUSES
+
+    def cause_of(
+        self, text: str, more: Sequence[str] = ()
+    ) -> tuple[Cause | None, Mapping[str, str]]:
+        """Return the cause that a text names."""
+        rest = "\n".join((text.partition(": ")[2], *more))
+        return next((one for words, one in _WORDS.items() if words in rest), None), EMPTY
 
     def read(self, entry: LogEntry) -> Reading:
         """Return what an entry says."""

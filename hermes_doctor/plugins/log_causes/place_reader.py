@@ -10,6 +10,8 @@ from hermes_doctor.plugins.log_causes.place import WORK, Place, PlaceRow
 
 NAMED_WITHIN = 240
 """A line names its place among its first characters; later ones may be words of people."""
+BEGINS_WITHIN = 80
+"""A line about another place than a platform says so at its beginning."""
 MOST_LOGGERS = 2000
 """A log may contain any number of loggers."""
 OF_KIND = {"update": "hermes_cli.update", "exit-diary": "gateway"}
@@ -51,7 +53,7 @@ class PlaceReader:
         self._unnamed = next((row for row in rows if "" in row.loggers), None)
         """The place of a line whose source does not say who wrote it."""
         self._known: dict[str, PlaceRow | None] = {}
-        self._words: list[tuple[re.Pattern[str], Mapping[str, PlaceRow]]] = []
+        self._words: list[tuple[int, re.Pattern[str], Mapping[str, PlaceRow]]] = []
         """Names of platforms, then of others: a line about both is about the platform."""
 
     def read(self, logger: str, text: str, kind: str = "log") -> Found:
@@ -64,7 +66,7 @@ class PlaceReader:
             if len(self._known) < MOST_LOGGERS:
                 self._known[name] = row
         if row is None or row.shared:
-            row = self._named(text[:NAMED_WITHIN]) or row
+            row = self._named(text) or row
         return Found(row.place, row.operation) if row else Found(None)
 
     def named(self, name: str) -> Place | None:
@@ -86,9 +88,9 @@ class PlaceReader:
         if not self._words:
             platforms = [row for row in self._rows if row.part == "platform"]
             others = [row for row in self._rows if row.part != "platform"]
-            self._words = [_words(platforms), _words(others)]
-        for words, rows in self._words:
-            for match in words.finditer(text):
+            self._words = [(NAMED_WITHIN, *_words(platforms)), (BEGINS_WITHIN, *_words(others))]
+        for within, words, rows in self._words:
+            if match := words.search(text, 0, within):
                 return rows[match[match.lastgroup or 0].lower()]
         return None
 

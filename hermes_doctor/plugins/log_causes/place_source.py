@@ -145,7 +145,7 @@ def _phrases(raw: Mapping[str, Any], names: Sequence[str]) -> Phrases:
 def _success(raw: Mapping[str, Any], places: set[str]) -> tuple[SuccessRow, SuccessSample]:
     allow(raw, _SUCCESS_FIELDS)
     written = text(raw, "pattern")
-    for fault in patterns.faults(written, ()):
+    for fault in patterns.faults(written, ("platform",)):
         raise RuleError(f"`pattern` {fault}")
     place = text(raw, "place", "")
     if place and place not in places:

@@ -42,8 +42,8 @@ class SuccessReader:
             pattern = self._patterns.get(number)
             if pattern is None:
                 pattern = self._patterns[number] = re.compile(row.pattern)
-            if pattern.search(entry.text):
-                place = self._place(entry, row)
+            if match := pattern.search(entry.text):
+                place = self._place(entry, row, match)
                 if place:
                     found.append(Success(place, row.operations))
         return tuple(found)
@@ -61,7 +61,9 @@ class SuccessReader:
                 self._known[level, logger] = rows
         return rows
 
-    def _place(self, entry: LogEntry, row: SuccessRow) -> Place | None:
+    def _place(self, entry: LogEntry, row: SuccessRow, match: re.Match[str]) -> Place | None:
+        if platform := match.groupdict().get("platform"):
+            return self._places.named(platform.lower())
         if row.place:
             return self._places.named(row.place)
         return self._places.read(entry.logger, entry.text, entry.kind).place

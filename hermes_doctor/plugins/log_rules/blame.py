@@ -41,6 +41,11 @@ class EntryReader(Protocol):
     def causes(self) -> Sequence[Cause]:
         """The known causes."""
 
+    def cause_of(
+        self, text: str, more: Sequence[str] = ()
+    ) -> tuple[Cause | None, Mapping[str, str]]:
+        """Return the cause that a text names, with its fields."""
+
     def read(self, entry: LogEntry) -> Reading:
         """Return place, operation, cause and outcome of an entry."""
 

@@ -19,6 +19,8 @@ KINDS = ("log", "journal", "stderr")
 """The sources whose lines are read for causes; the others are records of their own kind."""
 
 
+KIND, MOST_UNREAD = 32, 100
+"""Characters at the start of a line that tell what kind it is, and the kinds that are kept."""
 ANSWERING = "model"
 """The part whose successes show that the bot answers."""
 
@@ -37,36 +39,58 @@ class EntryCauses:
         """`unknown`: the rule about unknown errors; `symptoms`: codes that blame nothing."""
         self.reader = reader
         self._worked: dict[Place, float] = {}
+        self._unread: dict[tuple[str, str], LogEntry] = {}
+        """Entries that may show that something works, by logger and first characters."""
         checks = {rule.code: rule.unless_ok for rule in rules if rule.unless_ok}
         self._blamer = Blamer(reader.causes, symptoms)
         self._failures = Failures(now, self._worked, checks)
-        self._unknown = UnknownErrors(unknown, now) if unknown else None
+        self._unknown = UnknownErrors(unknown, now, reader, self._worked) if unknown else None
 
     def is_read(self, level: str, logger: str, *, ends: bool) -> bool:
         """Tell whether entries of this level and logger matter; without `ends`, as failures."""
         return level in SERIOUS or (ends and self.reader.may_succeed(level, logger))
 
-    def read(self, entry: LogEntry) -> Reading | None:
-        """Note what works again; return what a warning or an error says."""
+    def take(
+        self, entry: LogEntry, matches: Sequence[Match]
+    ) -> tuple[Reading | None, Sequence[Match]]:
+        """Count an entry; return what it says, if it names a cause, and the matches that count."""
         if entry.kind not in KINDS:
-            return None
-        for success in self.reader.successes(entry):
-            self._worked[success.place] = entry.at
-            self._failures.succeed(success)
-            if self._unknown:
-                self._unknown.succeed(success.place)
-        return self.reader.read(entry) if entry.level in SERIOUS else None
-
-    def note(self, entry: LogEntry, reading: Reading, matches: Sequence[Match]) -> Sequence[Match]:
-        """Count an entry that no rule describes; return the matches that count."""
-        cause = reading.cause
+            return None, matches
+        if self.reader.may_succeed(entry.level, entry.logger):
+            self._note_success(entry)
+        if entry.level not in SERIOUS:
+            return None, matches
+        cause, _ = self.reader.cause_of(entry.text, entry.more)
         if cause is not None:  # that says more than a rule for unknown lines
             matches = [one for one in matches if one.role != MATCH or not one.rule.otherwise]
         described = any(one.role == MATCH for one in matches)
+        if cause is None and not described and self._unknown:
+            self._unknown.add(entry)
+        if cause is None and not self._failures.go_on:
+            return None, matches  # the place matters only for a failure
+        reading = self.reader.read(entry)
+        self._catch_up()
         self._failures.add(entry, reading, described=described)
-        if not described and cause is None and self._unknown:
-            self._unknown.add(entry, reading)
-        return matches
+        return reading, matches
+
+    def _note_success(self, entry: LogEntry) -> None:
+        """Read what works again; if nothing fails, only the last entries of each kind count."""
+        if not self._failures.go_on:
+            self._unread[entry.logger, entry.text[:KIND]] = entry
+            if len(self._unread) > MOST_UNREAD:
+                self._catch_up()
+            return
+        for success in self.reader.successes(entry):
+            self._worked[success.place] = entry.at
+            self._failures.succeed(success)
+
+    def _catch_up(self) -> None:
+        """Read the last successes."""
+        for entry in self._unread.values():
+            for success in self.reader.successes(entry):
+                at = max(entry.at, self._worked.get(success.place, 0.0))
+                self._worked[success.place] = at
+        self._unread.clear()
 
     def blame(self, reading: Reading, rule: Rule) -> Blame | None:
         """Return the cause that an entry names, if the rule does not say it."""
@@ -110,6 +134,7 @@ class EntryCauses:
 
     def incidents(self, wanted: Mapping[Key, Rule]) -> Iterator[Incident]:
         """Yield what goes on: what no rule describes, and the wanted causes of others."""
+        self._catch_up()
         yield from self._failures.incidents(wanted)
         if self._unknown:
             yield from self._unknown.incidents()

@@ -69,6 +69,11 @@ class Failures:
         self._worked = worked
         self._open: dict[Key, _Failing] = {}
 
+    @property
+    def go_on(self) -> bool:
+        """Whether anything fails."""
+        return bool(self._open)
+
     def add(self, entry: LogEntry, reading: Reading, *, described: bool) -> None:
         """Count a line that names a cause, or goes on about a place that fails."""
         if reading.outcome == "recovered" or entry.at < self.now - WINDOW:

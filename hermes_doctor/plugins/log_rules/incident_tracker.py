@@ -164,10 +164,10 @@ class IncidentTracker:
         if self.adapters:
             self.adapters.note(entry)
         self.rates.date(entry)
-        reading = self.causes.read(entry) if self.causes else None
+        reading: Reading | None = None
         matches: Sequence[Match] = self.matcher.ask(entry)
-        if self.causes and reading:
-            matches = self.causes.note(entry, reading, matches)
+        if self.causes:
+            reading, matches = self.causes.take(entry, matches)
         for match in matches:
             compared = match.rule.id in self.compared
             if entry.at < self.now - match.rule.window and not compared:

@@ -68,6 +68,13 @@ def test_every_part_has_a_place(part: str) -> None:
         ("gateway.run", "kanban dispatcher: tick failed", "kanban:kanban board"),
         ("gateway.run", "Cron ticker error: x", "cron:scheduled jobs"),
         ("gateway.run", "Failed to open the session DB: x", "data:message history"),
+        (
+            "gateway.run",
+            "No adapter could be created for any of the platforms. Check that their "
+            "libraries are there. The gateway goes on for cron job execution",
+            "gateway:gateway",
+        ),
+        ("plugins.platforms.telegram.telegram_network", "x", "platform:telegram"),
         # everyday words that are also names of platforms
         ("gateway.run", "Received signal 15, stopping", "gateway:gateway"),
         ("gateway.run", "cannot parse line 4 of the settings", "gateway:gateway"),

@@ -51,6 +51,9 @@ def test_whose_success_it_is() -> None:
     told = "response ready: platform=signal chat=1 time=1.0s api_calls=1 response=2 chars"
     [said] = reader().read(entry(f"2026-11-15 00:00:00,000 INFO gateway.run: {told}"))
     assert said.place.name == "model" and "send" not in said.operations
+    line = "cron.scheduler: Job 'slack': delivered to telegram:123 via live adapter"
+    found = reader().read(entry(f"2026-11-15 00:00:00,000 INFO {line}"))
+    assert {"telegram", "scheduled jobs"} == {success.place.name for success in found}
 
 
 def test_the_level_counts() -> None:
