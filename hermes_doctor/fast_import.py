@@ -24,7 +24,7 @@ _HEAD = MAGIC_NUMBER + bytes(4)
 """The first bytes of bytecode that is validated by its source's time and size."""
 
 
-class _Made:
+class Made:
     """An import loader that executes code which is already compiled."""
 
     def __init__(self, code: CodeType) -> None:
@@ -33,6 +33,10 @@ class _Made:
     def create_module(self, _: ModuleSpec) -> ModuleType | None:
         """Let Python create the module in the default way."""
         return None
+
+    def get_code(self, _: str) -> CodeType:
+        """Return the code, as Python's own loaders do."""
+        return self._code
 
     def exec_module(self, module: ModuleType) -> None:
         """Execute the code in the module."""
@@ -57,7 +61,7 @@ class Finder:
                 code = _bytecode(file, cached)
                 if code is None:
                     continue
-                spec = ModuleSpec(name, _Made(code), origin=file)  # type: ignore[arg-type]
+                spec = ModuleSpec(name, Made(code), origin=file)  # type: ignore[arg-type]
                 spec.has_location = True
                 spec.cached = cached  # otherwise Python computes it, slowly
                 if folder == base:

@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from hermes_doctor.model import CouldNotLook
 from hermes_doctor.redaction import is_chat_id
 from hermes_doctor.secret_forms import MOST, Secret, is_distinct
 from hermes_doctor.setting_lines import is_secret_name, is_setting_name
+from hermes_doctor.system import root_parent
 from hermes_doctor.system.files import MEGABYTE, first_names, read_head
 
 _ENV = (".env", ".op.env")
@@ -129,14 +130,35 @@ def _used_words(words: Iterable[str]) -> set[str]:
     if left:
         if len(judged) > _MOST_JUDGED:
             judged.clear()
-        judged.update(dict.fromkeys(left, False))
-        for text in _own_texts or _read_own_texts():
-            found = {word for word in left if word in text and _has_word(text, word)}
-            judged.update(dict.fromkeys(found, True))
-            left -= found
-            if not left:
-                break
+        judged.update(_by_root(left) if _by_root else judge_words(left))
     return {word for word in wanted if judged.get(word)}
+
+
+def judge_words(words: Iterable[str]) -> dict[str, bool]:
+    """Say of each word whether Hermes or this tool uses it."""
+    left = set(map(str, words))
+    found = dict.fromkeys(left, False)
+    for text in _read_own_texts():
+        used = {word for word in left if word in text and _has_word(text, word)}
+        found |= dict.fromkeys(used, True)
+        left -= used
+        if not left:
+            break
+    return found
+
+
+_by_root: Callable[[Iterable[str]], Mapping[str, bool]] | None = None
+
+
+def ask_root_for_words() -> None:
+    """Let root judge words from now on: this process may not read what we say."""
+    global _by_root
+
+    def ask(words: Iterable[str]) -> Mapping[str, bool]:
+        found: Mapping[str, bool] = root_parent.ask_root("used_words", [*words])
+        return found
+
+    _by_root = ask
 
 
 judged: dict[str, bool] = {}
@@ -148,15 +170,6 @@ def adopt_judged(words: Mapping[str, bool]) -> None:
     """Know what another process of this tool has found out about words."""
     if len(judged) + len(words) <= 2 * _MOST_JUDGED:
         judged.update({str(word): bool(used) for word, used in words.items()})
-
-
-_own_texts: list[str] = []
-"""What `load_own_texts` has read."""
-
-
-def load_own_texts() -> None:
-    """Read what this tool says, for a process that will be unable to open its files."""
-    _own_texts[:] = _read_own_texts()
 
 
 def _read_own_texts() -> Iterator[str]:

@@ -173,20 +173,27 @@ def masked(value: T) -> T:
     return cast(T, _masked(value))
 
 
-def _texts(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-        if isinstance(value, Message):
-            yield from _texts(value.values)
-    elif isinstance(value, Finding):
-        yield from _texts(tuple(value._replace(data={})))
-    elif isinstance(value, Mapping):
-        for key, one in value.items():
-            yield from _texts(key)
-            yield from _texts(one)
-    elif isinstance(value, tuple | list | frozenset | set):
-        for one in value:
-            yield from _texts(one)
+_PLAIN = frozenset({int, float, bool, type(None)})
+
+
+def _texts(value: object) -> list[str]:
+    """All texts in a value; a report has thousands of values, and is looked at in each round."""
+    found: list[str] = []
+    left: list[Any] = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, str):
+            found.append(one)
+            if isinstance(one, Message):
+                left.append(one.values)
+        elif isinstance(one, Finding):
+            left += one._replace(data={})
+        elif isinstance(one, (tuple, list, frozenset, set)):
+            left += one
+        elif type(one) not in _PLAIN and isinstance(one, Mapping):
+            left += one.keys()
+            left += one.values()
+    return found
 
 
 def _masked(value: Any) -> Any:

@@ -48,7 +48,7 @@ def value(name: str) -> object:
 
 def ours(name: str) -> bool:
     """Whether it was loaded by us."""
-    return isinstance(sys.modules[f"{NAME}.{name}"].__loader__, fast_import._Made)
+    return isinstance(sys.modules[f"{NAME}.{name}"].__loader__, fast_import.Made)
 
 
 def test_from_its_bytecode(folder: Path) -> None:

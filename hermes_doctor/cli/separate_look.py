@@ -1,7 +1,6 @@
 """Look at a home with the rights of its owner: as root, in a separate process that has become him.
 
-What root needs is loaded here before that process starts, unless the owner may read this tool and
-Python themselves.
+If the owner may not read this tool and Python, root sends the process the modules that it imports.
 """
 
 from __future__ import annotations
@@ -24,25 +23,6 @@ if TYPE_CHECKING:
     from hermes_doctor.system.separate_process import Action
 
 T = TypeVar("T")
-STANDARD = (
-    *("_sqlite3", "array", "ast", "base64", "binascii", "bisect", "codecs", "concurrent.futures"),
-    *("concurrent.futures.thread", "copy", "ctypes", "dataclasses", "difflib", "dotenv", "fcntl"),
-    *("fnmatch", "getpass", "hashlib", "heapq", "http.client", "importlib.metadata", "inspect"),
-    *("ipaddress", "json", "linecache", "logging", "lzma", "bz2", "marshal", "mmap", "platform"),
-    *("plistlib", "psutil", "pty", "pwd", "queue", "rich.console", "rich.progress", "rich.text"),
-    *("secrets", "select", "shlex", "shutil", "socket", "sqlite3", "ssl", "string", "struct"),
-    *("subprocess", "tarfile", "tempfile", "termios", "textwrap", "tomllib", "traceback"),
-    *("unicodedata", "urllib.error", "urllib.parse", "urllib.request", "xml.etree.ElementTree"),
-    *("xml.parsers.expat", "yaml", "zipfile", "zlib", "zoneinfo", "dotenv.parser"),
-    *("dotenv.variables", "_strptime", "calendar", "locale", "importlib.resources"),
-)
-"""What functions of this tool import when they are called."""
-REPAIRING = ("asking", "cli", "history.receipts", "render", "watch.repair_run")
-"""What commands that repair import themselves; a package is loaded with all its modules."""
-_NOT_LOADED = tuple(
-    f"hermes_doctor.{name}"
-    for name in ("__main__", "asking", "cli", "history", "learning", "render", "watch")
-)
 
 
 def look(
@@ -68,20 +48,25 @@ def look(
     user = owner_of(home)
     if user is None:
         return otherwise()
-    from hermes_doctor import outgoing
+    from hermes_doctor import known_secrets, outgoing
+    from hermes_doctor.knowledge import data
     from hermes_doctor.known_secrets import watch_home
     from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
     from hermes_doctor.preferences import places
     from hermes_doctor.probes import root_actions
     from hermes_doctor.redaction import clean
     from hermes_doctor.secret_forms import Secret
-    from hermes_doctor.system import separate_process
+    from hermes_doctor.system import modules_of_root, separate_process
 
-    _prepare(user, modules, plugins, repairs=repairs)
+    closed = _prepare(user, modules, plugins)
     # The other process reads the home's secrets, too: only it opens files there.
     outgoing.known.remove_source(home)
 
     def work_and_tell_secrets() -> tuple[T, list[tuple[str, str]]]:
+        if closed:
+            modules_of_root.install()
+            known_secrets.ask_root_for_words()
+            data.ask_root()
         watch_home(home)
         try:
             result = work()
@@ -90,6 +75,9 @@ def look(
         return result, [(one.value, one.name) for one in outgoing.known.all()]
 
     actions = dict(root_actions.actions(home, user.uid))
+    if closed:
+        actions["module"] = modules_of_root.send
+        actions |= {"knowledge": data.read_shipped, "used_words": known_secrets.judge_words}
     if repairs:
         from hermes_doctor.gateway import root_actions as repairing
 
@@ -126,27 +114,22 @@ def owner_of(home: Path) -> Privileges | None:
     return user
 
 
-_prepared: set[tuple[int, tuple[str, ...], bool, bool]] = set()
-"""By user, modules, kind of work, and whether with plugins: for whom all can be read or is
-loaded."""
+_prepared: dict[tuple[int, tuple[str, ...], bool], bool] = {}
+"""By user, modules, and whether with plugins: whether the tool is closed to the user."""
 
 
-def _prepare(
-    user: Privileges, modules: tuple[str, ...], plugins: Plugins | None, *, repairs: bool
-) -> None:
-    """Load what the work needs, if the user may not read it; once in the life of a watch."""
+def _prepare(user: Privileges, modules: tuple[str, ...], plugins: Plugins | None) -> bool:
+    """Whether the user may not read the tool; what root cannot send is then loaded here."""
     from hermes_doctor.system import privileges
 
-    wanted = (user.uid, modules, repairs, plugins is not None)
-    if wanted in _prepared:
-        return
-    if not privileges.may_read(user, list(_own_files())):
-        load_everything(modules)
-        if repairs:
-            load_for_repairs()
-        if plugins is not None:
+    wanted = (user.uid, modules, plugins is not None)
+    if wanted not in _prepared:
+        _prepared[wanted] = closed = not privileges.may_read(user, list(_own_files()))
+        if closed:
+            load_binary(modules)
+        if closed and plugins is not None:
             _ = (plugins.rules, plugins.explanations, plugins.effects, plugins.fixes)
-    _prepared.add(wanted)
+    return _prepared[wanted]
 
 
 def know_secrets(home: Path) -> None:
@@ -186,45 +169,15 @@ def _own_files() -> Iterator[str]:
             yield from (f"{base}/{name}" for name in files)
 
 
-def load_everything(modules: Sequence[str] = ()) -> None:
-    """Import all modules and read all files of this tool that the work may need; also these."""
-    import contextlib
-    import encodings
+def load_binary(modules: Sequence[str] = ()) -> None:
+    """Load what root cannot send to a process later: modules in C; also these."""
     import importlib
-    import pkgutil
 
-    import hermes_doctor
-    from hermes_doctor import known_secrets
-    from hermes_doctor.knowledge import data
     from hermes_doctor.plugins import load
+    from hermes_doctor.system import modules_of_root
 
     _ = load.load().fixes  # mounts the folders of checks and fixes
-    for name in (*STANDARD, *modules):
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
-    importlib.import_module("hermes_doctor.cli.progress_bars")
-    for module in pkgutil.walk_packages(hermes_doctor.__path__, "hermes_doctor."):
-        if not module.name.startswith(_NOT_LOADED):
-            importlib.import_module(module.name)
-    for module in pkgutil.walk_packages(encodings.__path__, "encodings."):
-        with contextlib.suppress(ImportError):  # some exist only on Windows
-            importlib.import_module(module.name)
-    for kind in ("checks", "fixes"):
-        for path in load.builtin(kind).glob("[!_]*.py"):
-            importlib.import_module(f"hermes_doctor.{kind}.{path.stem}")
-    data.load_all()
-    known_secrets.load_own_texts()
-
-
-def load_for_repairs() -> None:
-    """Import also what shows a repair, asks about it, and what these libraries import late."""
-    import contextlib
-    import importlib
-    import pkgutil
-
-    for name in (*(f"hermes_doctor.{one}" for one in REPAIRING), "rich", "typer"):
-        package = importlib.import_module(name)
-        for module in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{name}."):
-            if not module.name.endswith("__main__"):
-                with contextlib.suppress(ImportError, AssertionError):  # some are for Windows
-                    importlib.import_module(module.name)
+    modules_of_root.load_binary()
+    for name in modules:
+        importlib.import_module(name)
+    dir(importlib.import_module("hermes_doctor.api"))  # which reads its own text

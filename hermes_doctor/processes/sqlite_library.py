@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from hermes_doctor.lazy import NamedTuple, pattern
 from hermes_doctor.message import text
 from hermes_doctor.model import CouldNotLook
 from hermes_doctor.processes import process_stat
+from hermes_doctor.system import file_facts
 from hermes_doctor.system.files import MEGABYTE, open_regular
 
 MOST, MOST_DEEP = 8 * MEGABYTE, 128 * MEGABYTE
@@ -48,7 +50,7 @@ def of(pid: int, *, deep: bool) -> Library | None:
                 size = os.fstat(fd).st_size
                 if size > (MOST_DEEP if deep else MOST):
                     break
-                found = version_in(os.pread(fd, size, 0))
+                found = file_facts.ask("sqlite", fd, place, partial(_version, fd, size))
             except OSError:
                 break
             finally:
@@ -57,6 +59,10 @@ def of(pid: int, *, deep: bool) -> Library | None:
                 return Library(found, path, pid)
             break
     return None
+
+
+def _version(fd: int, size: int) -> tuple[int, int, int] | None:
+    return version_in(os.pread(fd, size, 0))
 
 
 def _loaded(pid: int) -> Iterator[Path]:

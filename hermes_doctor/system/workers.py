@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-from hermes_doctor.system import disk, memory_limit, privileges, progress
+from hermes_doctor.system import disk, memory_limit, modules_of_root, privileges, progress
 from hermes_doctor.system.files import snapshot
 
 Given = TypeVar("Given")
@@ -181,7 +181,7 @@ def start_worker(path: Path | None, work: Callable[[SendLine], str]) -> Iterator
 
     mine = privileges.of(path) if path else None
     mine = mine if mine and mine.can_reach else None
-    if mine is not None:
+    if mine is not None or modules_of_root.is_asking():
         _load_all()
     die_with = ctypes.CDLL(None)
     (reading, writing), (hearing, telling) = os.pipe(), os.pipe()

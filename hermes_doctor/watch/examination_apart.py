@@ -12,6 +12,7 @@ from hermes_doctor.lazy import EMPTY
 from hermes_doctor.model import CouldNotLook, Report
 from hermes_doctor.plugins.load import Plugins
 from hermes_doctor.sqlite import known_sound
+from hermes_doctor.system import file_facts
 from hermes_doctor.watch.child_process import ChildFailed, ChildProcesses
 from hermes_doctor.watch.preloading import Preloading
 
@@ -37,11 +38,12 @@ class ExaminationApart:
         self._separate = separate
         self._preloading = Preloading(plugins)
         known_sound.remember()
+        file_facts.remember()
 
     def __call__(self) -> Report:
         """Return the report; what goes wrong in the process is raised here."""
         try:
-            found, news, sound, words = self._separate(
+            found, news, memory = self._separate(
                 self._work, lambda: self._children.run(self._work, limit=LIMIT)
             )
         except ChildFailed as why:
@@ -49,20 +51,23 @@ class ExaminationApart:
         if not isinstance(found, Report):
             raise CouldNotLook(str(found))
         self._preloading.load(news)
-        known_sound.adopt(sound)
-        known_secrets.adopt_judged(words)
+        known_sound.adopt(memory["sound"])
+        file_facts.adopt(memory["files"])
+        known_secrets.adopt_judged(memory["words"])
         gc.collect()  # a watch makes little garbage, so it would be left for a thousand rounds
         return found._replace(effects=self._plugins.effects)
 
-    def _work(self) -> tuple[Report | str, list[list[str]], dict[str, Any], dict[str, bool]]:
-        """Examine, in the process; return the report, or why there is none."""
+    def _work(self) -> tuple[Report | str, list[list[str]], dict[str, dict[str, Any]]]:
+        """Examine, in the process; return the report or why there is none, and what to remember."""
         self._preloading.begin()
         judged = {*known_secrets.judged}
         try:
             found = self._examine()._replace(effects=EMPTY)
             words = {one: used for one, used in known_secrets.judged.items() if one not in judged}
-            return found, self._preloading.news(), known_sound.known(), words
+            memory: dict[str, dict[str, Any]] = {}
+            memory |= {"sound": known_sound.known(), "files": file_facts.known(), "words": words}
+            return found, self._preloading.news(), memory
         except CouldNotLook as doubt:
-            return str(doubt), [], {}, {}
+            return str(doubt), [], {}
         except Exception as error:  # noqa: BLE001 (one bad round must not end the watch)
-            return f"it crashed: {describe_crash(error)}", [], {}, {}
+            return f"it crashed: {describe_crash(error)}", [], {}

@@ -67,5 +67,7 @@ class Preloading:
                 knowledge.load_knowledge(name)
         compile_patterns(one for one in [*sys.modules] if one.partition(".")[0] == OURS)
         matcher.compile_patterns({*news[2]}, self._plugins.rules)
+        for rule in self._plugins.rules:
+            matcher.candidates_of(rule)
         gc.collect()
         gc.freeze()  # the processes then share the pages of what is loaded for longer

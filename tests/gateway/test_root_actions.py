@@ -165,7 +165,7 @@ def test_a_gateway_is_started_as_the_owner(theirs: Path) -> None:
 def test_a_gateway_without_a_service(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is stopped and started from the process of its owner, and runs as that user."""
     monkeypatch.setattr(startup_proof, "CONNECTING", 0.0)
-    separate_look.load_everything()
+    separate_look.load_binary()
     with support.reachable_folder() as folder:
         made = straw(folder)
         crash_server.chown(folder / "home")

@@ -19,7 +19,7 @@ COMMAND = """\
 import os, resource, sys
 from hermes_doctor.cli import check_formats, main, separate_look
 from hermes_doctor.cli import check_run, exits, homes_to_check, shared_options
-separate_look.load_everything(("hermes_doctor.render.document",))
+separate_look.load_binary(("hermes_doctor.render.document",))
 user, most = int(sys.argv[1]), int(sys.argv[2])
 os.setgroups([])
 os.setgid(user)

@@ -112,6 +112,29 @@ class _Candidates:
         return made
 
 
+_candidates: dict[int, tuple[_Candidate, ...]] = {}
+"""By rule; each candidate keeps its rule, so that no other one gets its number."""
+
+
+def candidates_of(rule: Rule) -> tuple[_Candidate, ...]:
+    """Return the lines of a rule; a watch makes them once, for all of its rounds."""
+    found = _candidates.get(id(rule))
+    if found is None:
+        if len(_candidates) > _MOST_RULES:
+            _candidates.clear()
+        lines = [(MATCH, rule.line), *([(FOLLOW, rule.followed_by)] if rule.followed_by else ())]
+        lines += [(GIVEN_UP, line) for line in rule.given_up_by]
+        # Before the next: an answer by another clears nothing.
+        lines += [(ANSWERED, line) for line in rule.answered_by]
+        lines += [(CLEAR, line) for line in rule.cleared_by]
+        found = tuple(_Candidate(rule, role, line) for role, line in lines)
+        _candidates[id(rule)] = found
+    return found
+
+
+_MOST_RULES = 5000
+
+
 class Matcher:
     """All rules, indexed for matching; a pattern is compiled when one of its literals occurs."""
 
@@ -119,24 +142,14 @@ class Matcher:
         self.lines: dict[tuple[str, str], list[_Candidate]] = {}
         """By the kind of source and the logger's name; an empty name means any logger."""
         for rule in rules:
-            self._add(_Candidate(rule, MATCH, rule.line))
-            if rule.followed_by:
-                self._add(_Candidate(rule, FOLLOW, rule.followed_by))
-            for line in rule.given_up_by:
-                self._add(_Candidate(rule, GIVEN_UP, line))
-            for line in rule.answered_by:  # before the next: an answer by another clears nothing
-                self._add(_Candidate(rule, ANSWERED, line))
-            for line in rule.cleared_by:
-                self._add(_Candidate(rule, CLEAR, line))
+            for one in candidates_of(rule):
+                for name in one.line.loggers or ("",):
+                    self.lines.setdefault((rule.source, name), []).append(one)
         self.known: dict[tuple[str, str, str], _Candidates] = {}
         self.begun: dict[str, int] = {}
         """The number of open incidents for each rule id."""
         self.turn = 0
         """Counts how often a rule got its first open incident or lost its last one."""
-
-    def _add(self, one: _Candidate) -> None:
-        for name in one.line.loggers or ("",):
-            self.lines.setdefault((one.rule.source, name), []).append(one)
 
     def incident_opened(self, rule: Rule) -> None:
         """Note a new open incident: the rule's followers and clearing lines matter from now on."""
