@@ -546,7 +546,7 @@ def test_select(home: Path, odd: Path) -> None:
     assert run("--only", "odd-warns") == {"warns"}
     assert run("--only", "doubts") == {"doubts"}
     assert run("--only", "odd") == {"warns", "doubts", "crashes", "skips"}
-    assert run("--only", "doubts", "--only", "RUN-CUTOFF") == {"doubts", "unfinished-runs"}
+    assert run("--only", "doubts", "--only", "DB-GONE") == {"doubts", "database-gone"}
     assert run("--only", "odd", "--skip", "crashes", "--skip", "ODD-DOUBTS") == {"warns", "skips"}
     assert run("--only", "odd", "--skip", "ODD-OTHER") == {"warns", "doubts", "crashes", "skips"}
     every = run("--skip", "slow", "--skip", "odd")
@@ -582,7 +582,7 @@ def test_unknown_selector(home: Path, option: str, word: str, near: str) -> None
 
 def test_nothing_selected(home: Path) -> None:
     """When nothing is left to ask, that is an error."""
-    done = support.doctor("check", "--home", home, "--only", "RUN-CUTOFF", "--skip", "RUN-CUTOFF")
+    done = support.doctor("check", "--home", home, "--only", "DB-GONE", "--skip", "DB-GONE")
 
     assert done.code == 2
     assert "leave no check to run" in done.err
