@@ -11,6 +11,7 @@ import pytest
 from hermes_doctor.plugins.load import builtin
 from hermes_doctor.plugins.log_causes import cause_source, place_source
 from hermes_doctor.plugins.log_causes.cause import Cause
+from tests.helpers.plain_words import refused_words
 
 SIGNATURES = builtin("checks") / "signatures"
 CAUSES = [cause for cause, _ in cause_source.read(SIGNATURES).causes]
@@ -121,3 +122,10 @@ def test_no_place_gets_the_words_of_another() -> None:
             assert re.search(owner, words_of(cause)), f"{cause.name}: {code} in {row.name}"
         plain = cause.title.rpartition(" | ")[2]
         assert len(f"{row.label}: {plain}") <= 80
+
+
+@pytest.mark.parametrize("cause", CAUSES, ids=lambda one: one.name)
+def test_plain_words(cause: Cause) -> None:
+    """The words of causes are as plain as those of rules."""
+    for text in (cause.title, cause.detail, cause.advice):
+        assert refused_words(text) == []

@@ -92,7 +92,7 @@ class CauseIndex:
         found: list[Found] = []
         errors: dict[str, int] = {}
         seen: set[int] = set()
-        for literal, sign in self.literals.find(small):
+        for literal, sign in self.literals.find(small, words):
             if sign.error:
                 place = small.find(literal)
                 if not place or not small[place - 1].isalnum():

@@ -6,7 +6,7 @@ import itertools
 import re
 import re._constants as kinds  # type: ignore[import-not-found]
 import re._parser as parser  # type: ignore[import-not-found]
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from hermes_doctor.plugins.tables import regex_cost
@@ -66,7 +66,17 @@ def needed_literals(pattern: str) -> tuple[tuple[str, ...], ...]:
         for texts in _needed(parser.parse(pattern), _rarity, False)
     ]
     found.sort(key=lambda texts: (all(map(word_starts, texts)), min(map(_rarity, texts))))
-    return tuple(dict.fromkeys(reversed(found)))
+    kept: list[tuple[str, ...]] = []
+    for texts in reversed(found):
+        if not any(_implies(one, texts) for one in kept):
+            kept.append(texts)
+    return tuple(kept)
+
+
+def _implies(texts: Iterable[str], others: Iterable[str]) -> bool:
+    """Tell whether a text with one of some literals surely has one of the others."""
+    bare = [one.removeprefix(WORD) for one in others]
+    return all(any(one in text for one in bare) for text in texts)
 
 
 def _length(literal: str) -> int:
@@ -88,6 +98,33 @@ def _best(tree: Any, weigh: Weigh = _length, begins: bool = False) -> set[str]:
     return max(found, key=lambda texts: min(map(weigh, texts)), default=set())
 
 
+def _is_letter(code: int) -> bool:
+    return chr(code).isalnum() or chr(code) == "_"
+
+
+def _begins_after(kind: Any, value: Any, begins: bool) -> bool:
+    """Tell whether what follows a part of a pattern surely begins a word."""
+    if kind is kinds.AT:
+        return begins or value is kinds.AT_BOUNDARY
+    if kind in (kinds.ASSERT, kinds.ASSERT_NOT):
+        return begins
+    if kind in regex_cost.REPEATS:
+        return (begins or value[0] > 0) and _ends_word(value[2])
+    return kind is kinds.SUBPATTERN and _ends_word(value[3])
+
+
+def _ends_word(tree: Any) -> bool:
+    """Tell whether a part of a pattern ends with something that is in no word."""
+    if not len(tree):
+        return False
+    kind, value = tree[-1]
+    if kind is kinds.LITERAL:
+        return not _is_letter(value)
+    if kind is kinds.SUBPATTERN:
+        return _ends_word(value[3])
+    return kind is kinds.BRANCH and all(map(_ends_word, value[1]))
+
+
 def _lead(tree: Any) -> str:
     """Return the literal that a part begins with."""
     literals = itertools.takewhile(lambda one: one[0] is kinds.LITERAL, tree)
@@ -100,8 +137,9 @@ def _needed(tree: Any, weigh: Weigh, begins: bool) -> Iterator[set[str]]:
     for kind, value in tree:
         if kind is kinds.LITERAL:
             if not run:
-                mark, begins = WORD if begins else "", False
+                mark = WORD if begins else ""
             run += chr(value)
+            begins = not _is_letter(value)
             continue
         if len(run) >= SHORT:
             yield {mark + run}
@@ -110,9 +148,7 @@ def _needed(tree: Any, weigh: Weigh, begins: bool) -> Iterator[set[str]]:
             if min(len(one.removeprefix(WORD)) for one in joined) >= SHORT:
                 yield joined  # the parser has taken out what the alternatives begin with
         run = ""
-        if kind is kinds.AT:
-            begins = value is kinds.AT_BOUNDARY
-        elif kind is kinds.SUBPATTERN and not value[1] and not value[2]:
+        if kind is kinds.SUBPATTERN and not value[1] and not value[2]:
             yield from _needed(value[3], weigh, begins)
         elif kind is kinds.ASSERT and value[0] > 0:
             yield from _needed(value[1], weigh, False)
@@ -122,6 +158,6 @@ def _needed(tree: Any, weigh: Weigh, begins: bool) -> Iterator[set[str]]:
                 yield set().union(*ways)
         elif kind in regex_cost.REPEATS and value[0] > 0:
             yield from _needed(value[2], weigh, False)
-        begins = begins and kind in (kinds.AT, kinds.ASSERT, kinds.ASSERT_NOT)
+        begins = _begins_after(kind, value, begins)
     if len(run) >= SHORT:
         yield {mark + run}

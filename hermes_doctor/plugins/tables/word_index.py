@@ -48,9 +48,12 @@ class WordIndex(Generic[T]):
         else:
             self.foreign.append((bare, value))
 
-    def find(self, small: str) -> list[tuple[str, T]]:
-        """Return the literals that a text in small letters contains, with their values."""
-        starts = {word[:_LONG] for word in _WORDS.findall(small)}
+    def find(self, small: str, words: Iterable[str] = ()) -> list[tuple[str, T]]:
+        """Return the literals that a text in small letters contains, with their values.
+
+        The words of the text may be given, in any case, if they are known.
+        """
+        starts = {word[:_LONG].lower() for word in words or _WORDS.findall(small)}
         starts |= {one[:_SHORT] for one in starts}
         found = [one for one in self.others if one[0] in small]
         for start in starts & self._starts.keys():
