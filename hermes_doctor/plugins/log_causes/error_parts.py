@@ -87,7 +87,7 @@ def _error_start(message: str) -> int:
     if "(Caused by " in message[start:colon]:
         return start
     inner = [one.end() for one in _ERROR_WORD.finditer(message, colon)]
-    named = _NAMED.search(message, colon + 2)
+    named = _NAMED.search(message, start)
     return named.start() if named else max([colon + 2, *inner])
 
 
