@@ -84,6 +84,13 @@ def is_asking() -> bool:
     return os.getpid() == _asking
 
 
+_UNUSED = (
+    *("_asyncio", "_crypt", "_curses", "_test", "_tkinter", "_xx", "audioop", "nis"),
+    *("ossaudiodev", "readline", "spwd", "xx"),
+)
+"""How those begin that this tool does not need; some are large or will leave Python."""
+
+
 def load_binary() -> None:
     """Load the modules of Python's library that are no Python code, before root is left."""
     import contextlib
@@ -91,9 +98,7 @@ def load_binary() -> None:
     folders = [one for one in sys.path if one.endswith("/lib-dynload") and os.path.isdir(one)]
     names = {file.partition(".")[0] for folder in folders for file in os.listdir(folder)}
     for name in sorted(names):
-        if not name.startswith(
-            ("_test", "xx", "_xx", "_tkinter", "_curses", "nis", "readline", "_asyncio")
-        ):
+        if not name.startswith(_UNUSED):
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
     for name in ("psutil", "yaml"):  # they have a part in C

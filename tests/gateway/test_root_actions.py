@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.cli import separate_look
 from hermes_doctor.gateway import root_actions, startup_proof
 from hermes_doctor.gateway.detached import Detached
 from hermes_doctor.home import Home
@@ -24,7 +23,7 @@ from hermes_doctor.records import last_ask
 from hermes_doctor.supervisors.scope import system_scope
 from hermes_doctor.system import privileges, root_parent, separate_process
 from hermes_doctor.system.files import snapshot
-from tests.helpers import budget, crash_server, support
+from tests.helpers import budget, crash_server, loaded, support
 from tests.helpers.crash_server import STRANGER
 from tests.helpers.fake_managers import straw
 from tests.helpers.real.gateways import end
@@ -165,7 +164,7 @@ def test_a_gateway_is_started_as_the_owner(theirs: Path) -> None:
 def test_a_gateway_without_a_service(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is stopped and started from the process of its owner, and runs as that user."""
     monkeypatch.setattr(startup_proof, "CONNECTING", 0.0)
-    separate_look.load_binary()
+    loaded.load_everything()
     with support.reachable_folder() as folder:
         made = straw(folder)
         crash_server.chown(folder / "home")

@@ -17,9 +17,9 @@ NOBODY_ELSE = 61234
 """A user id that has no other processes."""
 COMMAND = """\
 import os, resource, sys
-from hermes_doctor.cli import check_formats, main, separate_look
-from hermes_doctor.cli import check_run, exits, homes_to_check, shared_options
-separate_look.load_binary(("hermes_doctor.render.document",))
+from hermes_doctor.cli import main
+from tests.helpers import loaded
+loaded.load_everything()
 user, most = int(sys.argv[1]), int(sys.argv[2])
 os.setgroups([])
 os.setgid(user)
