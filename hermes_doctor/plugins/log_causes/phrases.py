@@ -18,12 +18,24 @@ OUTCOME_WITHIN = 400
 _OWN = pattern(r"(?:\W{0,4}\[[^\]]{0,60}\]:? ?){0,2}[^:'\"({\[=<]{0,100}")
 _VALUE = pattern(r"'[^']{0,80}' ?|\"[^\"]{0,80}\" ?|\([^()]{0,80}\) ?")
 """What stands in quotes or brackets is the name of something or words of people."""
+_NAME = pattern(
+    r" (?:by|user|guild|member|sender|contact|named) \S"
+    r"|(?<=\w) (?:to|for|from|of|in|on|at|with|channel|chat|group|document) [^a-z\s]"
+    r"|(?<= )\S*[/\\@]"
+)
+"""Where the name of somebody or something may begin that has no quotes around it."""
 _LABEL = pattern(r"\W{0,4}[\w.-]{1,24}(?: [\w.-]{1,16})?: ")
 """What some lines begin with instead of a tag, such as `Matrix: `."""
 
 
 def own_words(text: str) -> str:
-    """Return the first words of a line, which are Hermes' own: no value and no error is in them."""
+    """Return the first words of a line, which are Hermes' own: no error and no name is in them."""
+    words = _first_words(text)
+    name = _NAME.search(words)
+    return words[: name.start()].rstrip() if name else words
+
+
+def _first_words(text: str) -> str:
     match = _OWN.match(text)
     return match[0].rstrip(" -—,") if match else ""
 
@@ -40,9 +52,9 @@ class OperationReader:
         start = text[:WITHIN]
         if any(sign in start for sign in "'\"(_"):
             start = _VALUE.sub("", start).replace("_", " ")
-        found = self._of_words(own_words(start))
+        found = self._of_words(_first_words(start))
         if not found and (label := _LABEL.match(start)):
-            found = self._of_words(own_words(start[label.end() :]))
+            found = self._of_words(_first_words(start[label.end() :]))
         return found or usual
 
     def _of_words(self, words: str) -> str:
