@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _CODES = [
     "CFG-BASE-URL",
+    "CFG-CONTEXT-LENGTH",
     "CFG-IGNORED",
     "CFG-MODEL",
     "CFG-PROVIDER-UNKNOWN",
@@ -51,6 +52,7 @@ _CODES = [
     "GW-NO-USER-BUS",
     "GW-OOM",
     "GW-PORT-IN-USE",
+    "GW-STARTLIMIT",
     "KANBAN-CORRUPT",
     "KANBAN-SCHEMA",
     "NET-CLOSE-WAIT",

@@ -100,7 +100,8 @@ def _incidents(
     from hermes_doctor.plugins.log_rules.findings import moment, title
 
     span = max(0.0, time.time() - since.timestamp())
-    stretched = [rule._replace(window=max(rule.window, span)) for rule in rules]
+    known = (rule for rule in rules if not rule.unknown)
+    stretched = [rule._replace(window=max(rule.window, span)) for rule in known]
     asked = ask(probes, stretched)
     for incident in asked.incidents:
         rule = incident.rule

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from hermes_doctor.lazy import EMPTY, NamedTuple, pattern
 from hermes_doctor.plugins.log_causes.cause import Cause, Signs
 from hermes_doctor.plugins.log_causes.errno_table import ERRORS, SPELLINGS, names_of
-from hermes_doctor.plugins.tables.word_index import WORD, WordIndex
+from hermes_doctor.plugins.tables.word_index import WordIndex
 
 SAYS_LITTLE = 80
 """Causes from this rank on are named by words that say little, such as `timed out`."""
@@ -41,7 +41,7 @@ class _Sign(NamedTuple):
     pattern: str
     """Empty if the literal is enough."""
     error: str = ""
-    also: tuple[tuple[str, ...], ...] = ()
+    also: Sequence[Sequence[str]] = ()
     """Other sets of literals, of each of which one is in every match."""
 
 
@@ -63,9 +63,8 @@ class CauseIndex:
             self.names |= dict.fromkeys(signs.exceptions, number)
             self.errors |= dict.fromkeys(signs.errors, number)
             for text, literals in signs.texts:
-                also = tuple(tuple(one.removeprefix(WORD) for one in more) for more in literals[1:])
                 self._signs += 1
-                sign = _Sign(self._signs, number, text, "", also)
+                sign = _Sign(self._signs, number, text, "", literals[1:])
                 for literal in literals[0]:
                     self.literals.add(literal, sign)
         for name, error in ERRORS.items():

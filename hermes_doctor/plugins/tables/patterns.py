@@ -60,7 +60,10 @@ def small_literals(pattern: str) -> tuple[str, ...]:
 
 
 def needed_literals(pattern: str) -> tuple[tuple[str, ...], ...]:
-    """Return sets of literals: every match contains one of each; first the quickest to look up."""
+    """Return sets of literals: every match contains one of each.
+
+    The first is the quickest to look up; only its literals have `WORD` in front.
+    """
     found = [
         tuple(sorted({one.lower() for one in texts}))
         for texts in _needed(parser.parse(pattern), _rarity, False)
@@ -70,7 +73,7 @@ def needed_literals(pattern: str) -> tuple[tuple[str, ...], ...]:
     for texts in reversed(found):
         if not any(_implies(one, texts) for one in kept):
             kept.append(texts)
-    return tuple(kept)
+    return (*kept[:1], *(tuple(one.removeprefix(WORD) for one in more) for more in kept[1:]))
 
 
 def _implies(texts: Iterable[str], others: Iterable[str]) -> bool:

@@ -40,7 +40,9 @@ class WordIndex(Generic[T]):
     def add(self, literal: str, value: T) -> None:
         """Add a literal; `WORD` in front says that it begins a word."""
         bare = literal.removeprefix(WORD)
-        if starts := word_starts(literal):
+        if bare is not literal and bare[:_LONG].isalpha() and len(bare) >= _LONG:
+            self._starts.setdefault(bare[:_LONG], []).append((bare, value))  # most are so
+        elif starts := word_starts(literal):
             rare = min(starts, key=lambda one: (len(self._starts.get(one, ())), -len(one)))
             self._starts.setdefault(rare, []).append((bare, value))
         elif bare.isascii():
