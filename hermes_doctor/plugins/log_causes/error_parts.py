@@ -94,7 +94,7 @@ def _error_start(message: str) -> int:
 def _exceptions(lines: Sequence[str]) -> Iterator[str]:
     """Yield each exception of a traceback in one line, with the innermost function behind it."""
     frame = found = ""
-    count = 0
+    count = length = 0
     for line in (*lines, TRACEBACK):
         start = line[:12]
         if "|" in start:
@@ -109,8 +109,8 @@ def _exceptions(lines: Sequence[str]) -> Iterator[str]:
             if found:
                 function = _FUNCTION.search(frame)
                 yield f"{found.rstrip()} (in {function[1] if function else '?'})"[: 2 * MOST]
-                count += 1
-            if count == MOST_EXCEPTIONS:
+                count, length = count + 1, length + len(found)
+            if count == MOST_EXCEPTIONS or length > 3 * MOST:
                 return
             if found or not line.endswith(_WRAPPERS):
                 frame = line
