@@ -31,6 +31,8 @@ _SAID = pattern(
     r"(?:=|: )(?:'(?:[^'\\]|\\.){0,1500}'?|\"(?:[^\"\\]|\\.){0,1500}\"?)"
 )
 """What somebody said, in quotes after a name for it."""
+_NAME = pattern(r"\b([Jj]ob|[Tt]ask|[Ss]kill|[Bb]oard|[Cc]hat|[Tt]itle|[Pp]rofile) '[^'\n]{0,200}'")
+"""What people called something."""
 _TAG = pattern(r"(?:\W{0,4}\[(?!Errno|WinError|SSL)[^\]]{0,80}\]:? ?){0,3}")
 _NAMED = pattern(r"\b[\w.]{0,80}[a-z](?:Error|Exception|Timeout)[:(]")
 _ALONE = pattern(
@@ -68,6 +70,8 @@ def parts_of(text: str, more: Sequence[str] = ()) -> Parts:
         return Parts(exceptions, "", 0)
     if '="' in message or "='" in message or ": '" in message or ': "' in message:
         message = _SAID.sub("", message)
+    if " '" in message:
+        message = _NAME.sub(r"\1", message)
     message = message[:MOST]
     return Parts(exceptions, message, _error_start(message))
 
@@ -94,7 +98,7 @@ def _error_start(message: str) -> int:
 def _exceptions(lines: Sequence[str]) -> Iterator[str]:
     """Yield each exception of a traceback in one line, with the innermost function behind it."""
     frame = found = ""
-    count = 0
+    count = length = 0
     for line in (*lines, TRACEBACK):
         start = line[:12]
         if "|" in start:
@@ -109,8 +113,8 @@ def _exceptions(lines: Sequence[str]) -> Iterator[str]:
             if found:
                 function = _FUNCTION.search(frame)
                 yield f"{found.rstrip()} (in {function[1] if function else '?'})"[: 2 * MOST]
-                count += 1
-            if count == MOST_EXCEPTIONS:
+                count, length = count + 1, length + len(found)
+            if count == MOST_EXCEPTIONS or length > 3 * MOST:
                 return
             if found or not line.endswith(_WRAPPERS):
                 frame = line

@@ -117,6 +117,7 @@ def test_quoted_words_of_people() -> None:
 
     assert "disk full" not in parts_of(said).message
     assert "[Errno 5]" in parts_of(said).message
+    assert parts_of("Job 'disk full?' was blocked").message == "Job was blocked"
 
 
 @pytest.mark.parametrize(
