@@ -127,11 +127,12 @@ def blamed(rule: Rule, blame: Blame) -> Rule:
     what its code breaks. The checks that outweigh its lines examine something else.
     """
     effect = None if blame.beside else _FIRST_SENTENCE.match(rule.detail)
+    detail = " ".join(filter(None, (effect[0] if effect else "", blame.cause.detail)))
     return rule._replace(
         id=f"{rule.id}/{blame.cause.name}",
         code=blame.code,
         title=blame.title,
-        detail=" ".join(filter(None, (effect[0] if effect else "", blame.cause.detail))),
+        detail=detail,
         next=blame.cause.advice,
         unless_ok=(),
         database="",
