@@ -1,9 +1,10 @@
 """What root does for a process that repairs another user's home, besides what a look needs.
 
-This page is the whole list. Root does something only to a service or a container that it has
-found itself to be of this home, to a process that is a gateway of this home, to a file in a folder
-of the home's owner, and to the record of root's own last question. A gateway is started as the
-home's owner, so it does not matter which command that is.
+This page is the whole list. Root does something only to a service or a container that it has found
+itself to be of this home, to a process that is a gateway of this home, to a file in a folder of the
+home's owner, and to the record of root's own last question. It opens a file of the home's owner
+that a process has open. A gateway is started as the home's owner, so it does not matter which
+command that is.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from hermes_doctor.processes import gateway_processes, lineage
 from hermes_doctor.records import last_ask
 from hermes_doctor.supervisors import s6, systemd
 from hermes_doctor.supervisors.scope import system_scope
-from hermes_doctor.system import memory_limit, privileges
+from hermes_doctor.system import memory_limit, open_files, privileges
 from hermes_doctor.system.accounts import account
-from hermes_doctor.system.separate_process import Action
+from hermes_doctor.system.separate_process import Action, OpenFile
 
 _UNIT = r"(?P<unit>[A-Za-z0-9][A-Za-z0-9:_.@\\-]{0,200}\.service)"
 _CONTAINER = r"(?P<container>[A-Za-z0-9][A-Za-z0-9_.-]{0,127})"
@@ -65,6 +66,9 @@ def actions(home: Path, owner: int) -> Mapping[str, Action]:
         "signal_gateway": root.signal_gateway,
         "give": lambda *given, descriptors: privileges.give_as_root(owner, *given, *descriptors),
         "had_owner": lambda *given, descriptors: privileges.had_owner_by_mark(*given, *descriptors),
+        "open_of_process": lambda pid, fd: OpenFile(
+            open_files.open_for_owner(owner, int(pid), int(fd))
+        ),
         "keep_last_ask": lambda document: _keep_last_ask(Home(home), str(document)),
     }
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook
-from hermes_doctor.system import privileges
+from hermes_doctor.system import privileges, root_parent
 from hermes_doctor.system.files import StrPath, open_regular, reason
 
 
@@ -54,7 +54,12 @@ def open_file_of_process(pid: int, fd: str, database: Path) -> int:
     what belongs to this owner, and checks the owner before it opens the file for reading.
     """
     owner = privileges.of(database)
-    handle = os.open(f"/proc/{pid}/fd/{fd}", os.O_PATH | os.O_CLOEXEC)
+    try:
+        handle = os.open(f"/proc/{pid}/fd/{fd}", os.O_PATH | os.O_CLOEXEC)
+    except PermissionError:  # a process of root
+        if not root_parent.is_separate():
+            raise
+        return int(root_parent.ask_root("open_of_process", pid, fd))
     try:
         st = os.fstat(handle)
         if not stat.S_ISREG(st.st_mode):
@@ -79,5 +84,24 @@ def open_file_of_process(pid: int, fd: str, database: Path) -> int:
                 )
             )
         return os.open(f"/proc/self/fd/{handle}", os.O_RDONLY | os.O_CLOEXEC)
+    finally:
+        os.close(handle)
+
+
+def open_for_owner(owner: int, pid: int, fd: int) -> int:
+    """Open a file of the owner that a process has open, which may be root's; for reading."""
+    try:
+        handle = os.open(f"/proc/{pid}/fd/{fd}", os.O_PATH | os.O_CLOEXEC)
+    except OSError as error:
+        raise CannotFix(
+            text("Process {pid} has closed the file. Run the check again.", pid=pid)
+        ) from error
+    try:
+        st = os.fstat(handle)
+        if not stat.S_ISREG(st.st_mode) or st.st_uid != owner:
+            raise CannotFix(
+                text("Root opens only files of the owner of the home (uid {owner}).", owner=owner)
+            )
+        return os.open(f"/proc/self/fd/{handle}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     finally:
         os.close(handle)

@@ -31,6 +31,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
+from hermes_doctor.lazy import NamedTuple
 from hermes_doctor.message import text
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.system import (
@@ -47,7 +48,7 @@ from hermes_doctor.system.signals import delay_signals
 
 T = TypeVar("T")
 Action = Callable[..., Any]
-"""Done by root for the child; takes and returns what JSON can express."""
+"""Done by root for the child; takes and returns what JSON can express, or returns an open file."""
 STILL = 5.0
 """Seconds of silence after which root looks whether the child was stopped or takes too long."""
 UNKILLABLE = 5.0
@@ -57,6 +58,12 @@ _hanging: list[int] = []
 _EXPECTED: dict[str, type[BaseException]] = {
     kind.__name__: kind for kind in (CannotFix, CouldNotLook, Trouble, root_parent.NeedsRoot)
 }
+
+
+class OpenFile(NamedTuple):
+    """What an action returns to pass an open file to the child, which gets its own descriptor."""
+
+    fd: int
 
 
 class _Root:
@@ -71,10 +78,11 @@ class _Root:
         # An answer that nobody waits for any more would be taken for that to the next question.
         with self.guard, _undisturbed():
             message_line.send(self.line, json.dumps([action, given]).encode(), descriptors)
-            answer = json.loads(message_line.receive(self.line)[0])
+            message, opened = message_line.receive(self.line)
+        answer = json.loads(message)
         if answer["error"]:
             raise _EXPECTED.get(answer["error"], CouldNotLook)(answer["why"])
-        return answer["result"]
+        return opened[0] if opened else answer["result"]
 
 
 def _undisturbed() -> contextlib.AbstractContextManager[None]:
@@ -236,7 +244,14 @@ def _serve(
         finally:
             for fd in descriptors:
                 os.close(fd)
-        message_line.send(line, json.dumps(answer).encode())
+        opened = answer["result"]
+        if isinstance(opened, OpenFile):
+            try:
+                message_line.send(line, json.dumps(answer).encode(), opened)
+            finally:
+                os.close(opened.fd)
+        else:
+            message_line.send(line, json.dumps(answer).encode())
 
 
 def _do(

@@ -18,10 +18,10 @@ from hermes_doctor.gateway.detached import Detached
 from hermes_doctor.home import Home
 from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.probes import root_actions as looks
-from hermes_doctor.processes import process_stat
+from hermes_doctor.processes import descriptors, process_stat
 from hermes_doctor.records import last_ask
 from hermes_doctor.supervisors.scope import system_scope
-from hermes_doctor.system import privileges, root_parent, separate_process
+from hermes_doctor.system import open_files, privileges, root_parent, separate_process
 from hermes_doctor.system.files import snapshot
 from tests.helpers import budget, crash_server, loaded, support
 from tests.helpers.crash_server import STRANGER
@@ -239,6 +239,51 @@ def test_a_changed_file_is_not_given(theirs: Path, monkeypatch: pytest.MonkeyPat
     assert path.stat().st_uid == 0
 
 
+def test_an_open_file_of_the_owner(theirs: Path) -> None:
+    """A process of root may be the only one that still has it; the owner's process gets it."""
+    path = support.put(theirs / "state.db-wal", "rows")
+    os.chown(path, STRANGER, STRANGER)
+    path.chmod(0o600)
+    with open(path) as held:
+        path.unlink()
+        root, number = os.getpid(), str(held.fileno())
+
+        def work() -> str:
+            fd = open_files.open_file_of_process(root, number, theirs / "state.db")
+            with pytest.raises(OSError):
+                os.write(fd, b"more")
+            return os.read(fd, 100).decode()
+
+        assert separate_process.run_as(USER, work, root_actions.actions(theirs, STRANGER)) == "rows"
+    assert not [one for one in descriptors.of(os.getpid()) or () if "state.db-wal" in one.target]
+
+
+def test_no_other_open_file(theirs: Path, tmp_path: Path) -> None:
+    """Neither a file of root's, nor a pipe or a folder of the owner's, nor one that is closed."""
+    os.mkfifo(theirs / "fifo")
+    os.chown(theirs / "fifo", STRANGER, STRANGER)
+    secret = support.put(tmp_path / "secret", "of root", 0o600)
+    held = [os.open(one, os.O_RDWR | os.O_NONBLOCK) for one in (secret, theirs / "fifo")]
+    held.append(os.open(theirs, os.O_RDONLY))
+    root = os.getpid()
+
+    def work() -> list[str]:
+        said = []
+        for fd in (*held, 9999):
+            with pytest.raises(CannotFix) as refused:
+                open_files.open_file_of_process(root, str(fd), theirs / "state.db")
+            said.append(str(refused.value))
+        return said
+
+    try:
+        said = separate_process.run_as(USER, work, root_actions.actions(theirs, STRANGER))
+    finally:
+        for fd in held:
+            os.close(fd)
+    assert said[:3] == [f"Root opens only files of the owner of the home (uid {STRANGER})."] * 3
+    assert "has closed the file" in said[3]
+
+
 def test_numbers_are_no_open_files(theirs: Path) -> None:
     """A process that passes none cannot name one of root's own."""
     support.put(theirs / "new.json", "{}")
@@ -263,7 +308,7 @@ GIVEN: dict[str, list[object]] = {
 """What the process asks for."""
 
 
-@pytest.mark.parametrize("name", [*GIVEN, "signal_gateway"])
+@pytest.mark.parametrize("name", [*GIVEN, "signal_gateway", "open_of_process"])
 def test_a_home_that_is_swapped_at_any_moment(
     name: str, programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -284,6 +329,8 @@ def test_a_home_that_is_swapped_at_any_moment(
         started = process_stat.stat(pid)
         assert started is not None
         given = GIVEN | {"signal_gateway": [pid, started.start_time, int(signal.SIGKILL)]}
+        lock = next(one for one in descriptors.of(pid) or () if one.path.endswith(".lock"))
+        given["open_of_process"] = [pid, lock.number]
         assert {*given} == {*root_actions.actions(home, STRANGER)}
         before = support.tree(own)
         swapper = Swapper(home, own, dice)
@@ -318,6 +365,7 @@ def _ask(home: Path, name: str, given: list[object], output: int) -> None:
             given = [*given, [*snapshot(home / "auth.json")]]
         passed = (*files, output) if name == "start_gateway" else tuple(files)
         pid = action(*given, **({"descriptors": passed} if passed else {}))
+        assert name != "open_of_process", "a file of root was opened"
         if name in ("begin", "start_gateway"):
             os.waitpid(pid, 0)
     finally:
