@@ -384,7 +384,7 @@ def proxies(_: Path) -> None:
     """Proxies that refuse, ask, or are not there."""
     target = "https://127.0.0.1:1/"
     fetched(
-        "proxy-refuses",
+        "proxy-refuses~access-forbidden",
         "forbidden",
         target,
         proxy=f"http://127.0.0.1:{answering('403 Forbidden').port}",
