@@ -33,16 +33,18 @@ def run_on_vault(home: HomeOption, vault: VaultOption, work: Callable[[Vault], i
 
 
 def place_of_copy(id: str, home: Home, lock: ArchiveKeys) -> tuple[str, bool]:
-    """A backup's id or the whole path of a copy, and whether only root may be able to read it.
+    """A backup's id or the path of a copy, and whether only root may be able to read it.
 
-    That is a copy outside of the home, or one that a key of root's decrypts.
+    That is a copy outside of the home, or one that a key of root's decrypts. For a process of the
+    owner, which works in another folder, the path is a whole one.
     """
     path = Path(id).expanduser()
     if "/" not in id and not path.is_file():
         return id, False
     path = Path(os.path.abspath(path))
     inside = any(path.is_relative_to(one) for one in (home.path, home.named) if one)
-    return str(path), not inside or bool(lock.identity or lock.passphrase_file)
+    as_root = not inside or bool(lock.identity or lock.passphrase_file)
+    return id if as_root or os.geteuid() else str(path), as_root
 
 
 def print_schema_document(kind: str, document: dict[str, Any]) -> None:
