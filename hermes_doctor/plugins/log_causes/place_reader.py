@@ -106,7 +106,7 @@ def _words(rows: Iterable[PlaceRow]) -> tuple[re.Pattern[str], Mapping[str, Plac
     ways = []
     if plain:
         longest = "|".join(sorted(plain, key=len, reverse=True))
-        ways.append(rf"(?<![\w/@.])(?P<plain>{longest})(?![\w@]|[.]\w)")
+        ways.append(rf"(?<![\w/@.:])(?P<plain>{longest})(?![\w@]|[.]\w)")
     if common:
         longest = "|".join(sorted(common, key=len, reverse=True))
         ways += [
