@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -155,7 +156,9 @@ def test_in_a_tool_that_is_closed_to_the_owner(place: Path) -> None:
         asked = "--ask" in command  # no provider answers here
         assert done.returncode == int(asked), done.stdout + done.stderr
         assert "check crashed" not in done.stdout, done.stdout
-        assert "could not" not in done.stdout, done.stdout
+        # Gateways of other tests come and go, and only then nobody knows whose they are.
+        told = re.sub(r"could not look for the gateway: process \d+ is", "", done.stdout)
+        assert "could not" not in told, done.stdout
     assert crash_server.state(home) == before
 
 
