@@ -344,7 +344,8 @@ def test_rounds_leave_nothing_behind(home: Path) -> None:
         for _ in range(20):
             child.process.send_signal(signal.SIGHUP)
             await_a_round(home)
-        until(lambda: left() == before)
+        # A thread of the first round may have been about to end.
+        until(lambda: all(now <= then for now, then in zip(left(), before, strict=True)))
         assert child.end() == 0
 
 
