@@ -95,7 +95,7 @@ def _guarded(
 ) -> int:
     """Prepare, run the command and examine; the home's owner does the first and the last.
 
-    Root runs the command, which the operator has typed, and holds the lock meanwhile.
+    Root runs the command, which the operator has typed, and holds the lock until the end.
     """
     from hermes_doctor.cli import separate_work
     from hermes_doctor.cli.after_update import examine_and_report

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+from hermes_doctor.system.remembered_files import RECENT as RECENT, Identity, RememberedFiles
 
 if TYPE_CHECKING:
     from hermes_doctor.sqlite.condition import Condition
@@ -19,13 +21,10 @@ if TYPE_CHECKING:
 
 VALID = 600.0
 """Seconds until a sound database is read again."""
-RECENT = 2.0
-"""Seconds within which two changes of a file may have the same time."""
-MOST = 1000
 _FILES = ("", "-wal", "-journal")
-Identity = tuple[int, ...]
-_known: dict[str, tuple[Identity, float]] | None = None
-"""By state and path: what was sound, and when it was read; None while nothing is remembered."""
+_sound: RememberedFiles[float] = RememberedFiles(1000)
+"""By state and path: what was sound, and when it was read."""
+remember, forget, known, adopt = _sound.remember, _sound.forget, _sound.known, _sound.adopt
 
 
 class Examined(Protocol):
@@ -37,48 +36,24 @@ class Examined(Protocol):
         """How SQLite opens its files."""
 
 
-def remember() -> None:
-    """Remember sound databases from now on."""
-    global _known
-    _known = {} if _known is None else _known
-
-
-def forget() -> None:
-    """Remember nothing any more."""
-    global _known
-    _known = None
-
-
-def known() -> dict[str, tuple[Identity, float]]:
-    """What is remembered, for another process."""
-    return {} if _known is None else dict(_known)
-
-
-def adopt(found: Mapping[str, tuple[Identity, float]]) -> None:
-    """Remember what another process remembers."""
-    global _known
-    if _known is not None:
-        _known = dict([*found.items()][-MOST:])
-
-
 def ask(
     examination: Examined, read: Callable[[], tuple[Damage | None, bool]]
 ) -> tuple[Damage | None, bool]:
     """Return what `read` finds damaged, and whether it read all; skip it if that is known."""
-    if _known is None:
+    if _sound.entries is None:
         return read()
     path = examination.found.files.path
     name = f"{examination.how()} {path}"  # opened in another way, the same files are not the same
     identity = _identity(path)
-    seen, at = _known.get(name, (None, 0.0))
+    seen, at = _sound.entries.get(name, (None, 0.0))
     if identity is not None and seen == identity and 0 <= time.monotonic() - at < VALID:
         return None, True
     damage, finished = read()
-    _known.pop(name, None)
+    _sound.entries.pop(name, None)
     if damage is not None or not finished or identity is None or identity != _identity(path):
         return damage, finished
     if _newest(path) < time.time() - RECENT:
-        _known[name] = (identity, time.monotonic())
+        _sound.entries[name] = (identity, time.monotonic())
     return damage, finished
 
 

@@ -8,52 +8,27 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-RECENT = 2.0
-"""Seconds within which two changes of a file may have the same time."""
-MOST = 100
-Identity = tuple[int, ...]
-_known: dict[str, tuple[Identity, Any]] | None = None
-"""By kind and path: which file it was, and what was found; None while nothing is remembered."""
+from hermes_doctor.system.remembered_files import RECENT as RECENT, RememberedFiles
 
-
-def remember() -> None:
-    """Remember from now on."""
-    global _known
-    _known = {} if _known is None else _known
-
-
-def forget() -> None:
-    """Remember nothing any more."""
-    global _known
-    _known = None
-
-
-def known() -> dict[str, tuple[Identity, Any]]:
-    """What is remembered, for another process."""
-    return {} if _known is None else dict(_known)
-
-
-def adopt(found: Mapping[str, tuple[Identity, Any]]) -> None:
-    """Remember what another process remembers."""
-    global _known
-    if _known is not None:
-        _known = dict([*found.items()][-MOST:])
+_facts: RememberedFiles[Any] = RememberedFiles(100)
+"""By kind and path: which file it was, and what was found."""
+remember, forget, known, adopt = _facts.remember, _facts.forget, _facts.known, _facts.adopt
 
 
 def ask(kind: str, fd: int, place: object, read: Callable[[], Any]) -> Any:
     """Return what `read` finds in an open file, a plain value; do not read it again if known."""
-    if _known is None:
+    if _facts.entries is None:
         return read()
     name, st = f"{kind} {place}", os.fstat(fd)
     identity = (st.st_dev, st.st_ino, st.st_size, st.st_mtime_ns, st.st_ctime_ns)
-    seen, value = _known.get(name, (None, None))
+    seen, value = _facts.entries.get(name, (None, None))
     if seen == identity:
         return value
     value = read()
-    _known.pop(name, None)
+    _facts.entries.pop(name, None)
     if max(st.st_mtime, st.st_ctime) < time.time() - RECENT:
-        _known[name] = (identity, value)
+        _facts.entries[name] = (identity, value)
     return value

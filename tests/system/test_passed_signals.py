@@ -95,7 +95,7 @@ print(lost)
 @pytest.mark.parametrize("writes", [False, True])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_process_with_handlers_hears_each_signal(number: int, writes: bool) -> None:
-    """A watch is told of one that comes at any moment around the fork, exactly once."""
+    """A signal at any moment before or after the fork reaches the watch exactly once."""
     program = RACES.format(
         stranger=STRANGER,
         seed=budget.chance(7).random(),
@@ -130,7 +130,7 @@ def test_the_child_hears_what_came_around_the_fork(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_watch_survives_its_child() -> None:
-    """If the child is killed, a process with handlers of its own is told, and goes on."""
+    """If the child is killed, the handlers of the parent are called, and the parent goes on."""
     heard: list[int] = []
     before = signal.signal(signal.SIGHUP, lambda *_: heard.append(1))
 

@@ -19,7 +19,7 @@ LONGEST_TITLE = 48
 
 
 class Cause(NamedTuple):
-    """Why something fails, whoever reports it."""
+    """A reason of failures; any part of the bot may report it."""
 
     name: str
     family: str

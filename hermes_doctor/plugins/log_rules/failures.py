@@ -146,7 +146,7 @@ class Failures:
         pause = 3 * spread / max(1, one.count - 1)
         if self.now - last > max(DAY if lasting else 6 * HOUR, pause):
             return None
-        if self._worked.get(place, 0.0) > one.first:  # it does other things meanwhile
+        if self._worked.get(place, 0.0) > one.first:  # something else has succeeded there since
             if not one.unruled:
                 return None
             if lasting and one.count >= 3:

@@ -45,7 +45,7 @@ def test_every_platform_has_a_place() -> None:
 
 @pytest.mark.parametrize("part", PARTS)
 def test_every_part_has_a_place(part: str) -> None:
-    """Findings of each part can be told from others."""
+    """No part of the bot is without a place."""
     assert any(row.part == part for row in reader()._rows)
 
 

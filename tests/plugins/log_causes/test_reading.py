@@ -72,7 +72,7 @@ def test_titles_are_complete(sample: CauseSample) -> None:
     ],
 )
 def test_any_wrapping_words(wrapper: str, text: str, cause: str) -> None:
-    """The cause is found whoever reports it."""
+    """The cause is found, whatever words are around it."""
     assert named(wrapper.format(text)) == cause
 
 
