@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from hermes_doctor.logs.entry import LogEntry
-from hermes_doctor.plugins.load import builtin
-from hermes_doctor.plugins.log_rules import folder
-from hermes_doctor.plugins.log_rules.matcher import MATCH, Matcher
+from hermes_doctor.diagnosis.plugins.built_in import builtin
+from hermes_doctor.diagnosis.plugins.log_rules import folder
+from hermes_doctor.diagnosis.plugins.log_rules.matcher import MATCH, Matcher
+from hermes_doctor.hermes.logs.entry import LogEntry
 
 CAUSES = {
     "NET-DNS": "name-not-resolved",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from hermes_doctor.logs.entry import LogEntry
-from hermes_doctor.plugins.load import builtin
-from hermes_doctor.plugins.log_causes.reading import Reader
-from hermes_doctor.plugins.log_causes.tables import read_source
+from hermes_doctor.diagnosis.plugins.built_in import builtin
+from hermes_doctor.diagnosis.plugins.log_causes.reading import Reader
+from hermes_doctor.diagnosis.plugins.log_causes.tables import read_source
+from hermes_doctor.hermes.logs.entry import LogEntry
 
 
 @cache

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.cause_corpus import Made, corpus, entries, real_errors
-from hermes_doctor.knowledge.logging_calls import known_releases
-from hermes_doctor.logs.entry import LogEntry
+from hermes_doctor.hermes.knowledge.logging_calls import known_releases
+from hermes_doctor.hermes.logs.entry import LogEntry
 
 SEED = 32
 NOTHING = "nothing"

@@ -16,12 +16,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hermes_doctor.history import database, recording
-from hermes_doctor.history.gaps import EVERY
-from hermes_doctor.history.moments import to_seconds
-from hermes_doctor.history.observation import Observation, observe
-from hermes_doctor.history.recording import Continuity
-from hermes_doctor.home import Home
+from hermes_doctor.core.home import Home
+from hermes_doctor.operations.history import database, write_observation
+from hermes_doctor.operations.history.layout import EVERY, to_seconds
+from hermes_doctor.operations.history.observation import Observation, observe
+from hermes_doctor.operations.history.write_observation import Continuity
 from tests.helpers.histories import found, gateway
 from tests.helpers.watch_parts import finding
 
@@ -64,7 +63,7 @@ def year(days: int, round_at: Callable[[int], Observation]) -> tuple[int, float]
                     if last is not None and not seen.differs(last) and at - written < EVERY:
                         continue
                     known = Continuity(240, since=written or None)
-                    recording.record(db, Home(home), seen._replace(at=at), known, "boot")
+                    write_observation.record(db, Home(home), seen._replace(at=at), known, "boot")
                     last, written = seen, at
         return file.stat().st_size, time.monotonic() - began
 

@@ -38,9 +38,9 @@ from benchmarks import history
 from benchmarks.live_backup import Writer, count, faults, seconds, timed
 from benchmarks.salvage import RELEASE
 from benchmarks.timing import Cost, load, middle
-from hermes_doctor.backup.entry_content import write_content
-from hermes_doctor.backup.vault import Vault
-from hermes_doctor.home import Home
+from hermes_doctor.backup.vault.restore_files import write_content
+from hermes_doctor.backup.vault.vault import Vault
+from hermes_doctor.core.home import Home
 from tools import real_home, releases
 
 FIRST, AGAIN, FASTER = 1.5, 0.2, 3.0

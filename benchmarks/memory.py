@@ -24,6 +24,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.timing import environment, load
 
@@ -39,6 +40,8 @@ class Peak:
 
     one: int = 0
     all: int = 0
+    own: int = 0
+    """Of one process, without mapped files, whose pages the kernel can take back."""
     seconds: float = 0.0
     code: int = 0
 
@@ -48,14 +51,19 @@ class Peak:
 
 def measured(command: list[str]) -> Peak:
     """Run a command and measure its memory."""
+    return sampled(command, stdout=subprocess.DEVNULL, env=environment())
+
+
+def sampled(command: list[str], **options: Any) -> Peak:
+    """Run a command with these options of Popen, and measure its memory."""
     peak = Peak()
     started = time.monotonic()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment())
+    process = subprocess.Popen(command, **options)
     while process.poll() is None:
         rss = pss = 0
         for pid in _family(process.pid):
-            mine, shared = _memory(pid)
-            rss, pss = max(rss, mine), pss + shared
+            mine, shared, own = _memory(pid)
+            rss, pss, peak.own = max(rss, mine), pss + shared, max(peak.own, own)
         peak.one, peak.all = max(peak.one, rss), max(peak.all, pss)
         time.sleep(OFTEN)
     peak.seconds, peak.code = time.monotonic() - started, process.returncode
@@ -69,15 +77,15 @@ def _family(pid: int) -> Iterator[int]:
             yield from _family(int(one))
 
 
-def _memory(pid: int) -> tuple[int, int]:
-    """Return RSS and PSS of a process, in bytes."""
-    found = {"Rss": 0, "Pss": 0}
+def _memory(pid: int) -> tuple[int, int, int]:
+    """Return RSS, PSS and memory without mapped files of a process, in bytes."""
+    found = {"Rss": 0, "Pss": 0, "Anonymous": 0}
     with contextlib.suppress(OSError, ValueError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]:
             name, _, rest = line.partition(":")
             if name in found:
                 found[name] = int(rest.split()[0]) * 1024
-    return found["Rss"], found["Pss"]
+    return found["Rss"], found["Pss"], found["Anonymous"]
 
 
 def fill(home: Path, files: int) -> None:

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.faults import FAULTS, LIVE, damage
-from hermes_doctor.knowledge import atlas
+from hermes_doctor.hermes.knowledge import atlas
 from tools import releases
 
 RELEASE = "0.19.0"
@@ -218,7 +218,7 @@ class Bench:
 
 def one(source: str, target: str) -> None:
     """Run a single salvage, and print its time and memory."""
-    from hermes_doctor.sqlite.salvage.salvage import salvage
+    from hermes_doctor.sqlite.salvage.run import salvage
 
     blueprint = atlas.blueprint("state.db", RELEASE)
     assert blueprint
@@ -235,7 +235,7 @@ def one(source: str, target: str) -> None:
 
 def small(folder: Path, work: Path) -> list[dict[str, Any]]:
     """Salvage the other databases."""
-    from hermes_doctor.sqlite.salvage.salvage import salvage
+    from hermes_doctor.sqlite.salvage.run import salvage
 
     results = []
     for database, tables in SMALL.items():

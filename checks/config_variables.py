@@ -4,57 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import (
-    Drop,
-    Edit,
-    Evidence,
-    Finding,
-    Probes,
-    Put,
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, sentences, text
+from hermes_doctor.api.edits import Drop, Edit, Put
+from hermes_doctor.api.providers import (
     Resolved,
-    Severity,
-    Unfilled,
-    check,
-    configured,
     is_unset,
-    own_providers,
-    references,
-    said,
-    said_variable,
-    sentences,
-    text,
-    users,
-    ways,
+    provider_entries,
+    redact_for_display,
+    redact_variable_name,
+    resolved_or_skip,
+    routes,
+    severity_if_broken,
 )
+from hermes_doctor.api.settings import UnresolvedReference, provider_mistakes
 
 
 @check(id="config-variables", group="configuration", codes=["CFG-UNRESOLVED"], by_release=True)
 def config_variables(probes: Probes) -> Iterator[Finding]:
     """Is every variable in config.yaml replaced by its value?"""
-    found = configured(probes)
-    for one in references.unfilled(found.world):
-        unset = True if one.is_set or not one.filled else is_unset(probes, one.name)
+    resolved = resolved_or_skip(probes)
+    for unresolved_reference in provider_mistakes.unresolved_references(resolved.world):
+        unset = (
+            True
+            if unresolved_reference.is_set or not unresolved_reference.filled
+            else is_unset(probes, unresolved_reference.name)
+        )
         if unset is False:
             continue  # the service sets it
-        path = ".".join(map(str, one.path))
-        edits = _edits(found, one)
-        severity = _severity(found, one)
+        path = ".".join(map(str, unresolved_reference.path))
+        edits = _edits(resolved, unresolved_reference)
+        severity = _severity(resolved, unresolved_reference)
         if unset is None and severity.rank < Severity.WARNING.rank:
             severity = Severity.WARNING
         yield Finding(
             code="CFG-UNRESOLVED",
             severity=severity,
-            title=_title(found, one, path, unset=unset),
+            title=_title(resolved, unresolved_reference, path, unset=unset),
             subject=path,
-            detail=_detail(one, severity, unset=unset),
-            next="" if edits else _next(found, one),
+            detail=_detail(unresolved_reference, severity, unset=unset),
+            next="" if edits else _next(resolved, unresolved_reference),
             evidence=(
                 Evidence(
-                    found.world.document.source(*one.path).place,
+                    resolved.world.document.source(*unresolved_reference.path).place,
                     text(
                         "{setting} uses {variable}",
-                        setting=said(path),
-                        variable=said_variable(found, one.name),
+                        setting=redact_for_display(path),
+                        variable=redact_variable_name(resolved, unresolved_reference.name),
                     ),
                 ),
             ),
@@ -63,15 +58,19 @@ def config_variables(probes: Probes) -> Iterator[Finding]:
         )
 
 
-def _name(found: Resolved, one: Unfilled) -> str | None:
+def _name(resolved: Resolved, reference: UnresolvedReference) -> str | None:
     """Return the variable's name; None if it may be a key, which a title does not show."""
-    return one.name if said_variable(found, one.name) == one.name else None
+    return (
+        reference.name if redact_variable_name(resolved, reference.name) == reference.name else None
+    )
 
 
-def _title(found: Resolved, one: Unfilled, path: str, *, unset: bool | None) -> str:
-    name = _name(found, one)
-    if one.is_set or not one.filled:
-        return text("the variable in {setting} is not filled in", setting=said(path))
+def _title(
+    resolved: Resolved, reference: UnresolvedReference, path: str, *, unset: bool | None
+) -> str:
+    name = _name(resolved, reference)
+    if reference.is_set or not reference.filled:
+        return text("the variable in {setting} is not filled in", setting=redact_for_display(path))
     if name is None:
         return text("config.yaml uses a variable that was not found")
     if unset is None:
@@ -79,7 +78,7 @@ def _title(found: Resolved, one: Unfilled, path: str, *, unset: bool | None) -> 
     return text("{variable} is not set, but config.yaml uses it", variable=name)
 
 
-def _detail(one: Unfilled, severity: Severity, *, unset: bool | None) -> str:
+def _detail(reference: UnresolvedReference, severity: Severity, *, unset: bool | None) -> str:
     if severity is Severity.INFO:
         return text("Nothing uses this setting now.")
     if unset is None:
@@ -91,53 +90,55 @@ def _detail(one: Unfilled, severity: Severity, *, unset: bool | None) -> str:
         effect = text("Requests that use this setting fail: Hermes sends the name, not the value.")
     else:
         effect = text("Every message fails: Hermes sends the name, not the value.")
-    if not one.filled:
+    if not reference.filled:
         return sentences(effect, "The gateway does not replace variables here.")
-    if one.is_set:
+    if reference.is_set:
         return sentences(effect, "Hermes knows only the form `${NAME}`.")
     return effect
 
 
-def _next(found: Resolved, one: Unfilled) -> str:
-    name = _name(found, one)
-    if one.filled and not one.is_set and name:
+def _next(resolved: Resolved, reference: UnresolvedReference) -> str:
+    name = _name(resolved, reference)
+    if reference.filled and not reference.is_set and name:
         return text("Add {variable}=... to .env, then restart the gateway.", variable=name)
-    if one.filled and not one.is_set:
+    if reference.filled and not reference.is_set:
         return "Add the variable to .env, then restart the gateway."
-    if one.filled:
+    if reference.filled:
         return text("Write `${{{variable}}}`.", variable=name or "NAME")
-    if one.secret:
+    if reference.secret:
         return text("Write `key_env: {variable}` instead.", variable=name or "NAME")
     return "Write the value itself."
 
 
-def _severity(found: Resolved, one: Unfilled) -> Severity:
-    if one.path[0] == "model":
-        return _of_the_model(found, one)
-    entry = next((e for e in own_providers(found.world) if e.path == one.path[:2]), None)
+def _severity(resolved: Resolved, reference: UnresolvedReference) -> Severity:
+    if reference.path[0] == "model":
+        return _of_the_model(resolved, reference)
+    entry = next(
+        (e for e in provider_entries(resolved.world) if e.path == reference.path[:2]), None
+    )
     if entry is not None:
-        return users(found, entry)
-    link = next((way for way in ways(found) if way.path == one.path[:-1]), None)
+        return severity_if_broken(resolved, entry)
+    link = next((way for way in routes(resolved) if way.path == reference.path[:-1]), None)
     return link.severity if link else Severity.WARNING
 
 
-def _of_the_model(found: Resolved, one: Unfilled) -> Severity:
-    main = ways(found)[0]
-    if one.path[-1] not in ("base_url", "api_base", "api_key", "api"):
+def _of_the_model(resolved: Resolved, reference: UnresolvedReference) -> Severity:
+    main = routes(resolved)[0]
+    if reference.path[-1] not in ("base_url", "api_base", "api_key", "api"):
         return main.severity
     sources = [value.source for value in (main.route.key, main.route.base_url) if value]
-    counts = any(source.name == ".".join(map(str, one.path)) for source in sources)
+    counts = any(source.name == ".".join(map(str, reference.path)) for source in sources)
     return main.severity if counts else Severity.INFO
 
 
-def _edits(found: Resolved, one: Unfilled) -> tuple[Edit, ...]:
-    if not one.whole or not one.is_set:
+def _edits(resolved: Resolved, reference: UnresolvedReference) -> tuple[Edit, ...]:
+    if not reference.whole or not reference.is_set:
         return ()
-    if one.filled:
-        return (Put(one.path, one.right),)
-    if one.secret:
+    if reference.filled:
+        return (Put(reference.path, reference.right),)
+    if reference.secret:
         # older releases have no `key_env` here, and we do not write a key into config.yaml
-        named = (Drop(one.path), Put((*one.path[:-1], "key_env"), one.name))
-        return named if found.world.release.since(0, 15) else ()
-    value = references.value_of(found.world, one.name)
-    return (Put(one.path, value),) if value else ()
+        named = (Drop(reference.path), Put((*reference.path[:-1], "key_env"), reference.name))
+        return named if resolved.world.release.since(0, 15) else ()
+    value = provider_mistakes.writable_value(resolved.world, reference.name)
+    return (Put(reference.path, value),) if value else ()

@@ -19,7 +19,7 @@ from hermes_doctor.api import (
 )
 
 if TYPE_CHECKING:
-    from hermes_doctor.api import ComposeService, Unit
+    from hermes_doctor.api.gateway import ComposeService, Unit
 
 _FEW = 1024
 _ENOUGH = 65536
@@ -40,7 +40,7 @@ _PENDING = "has the setting, but the container was created before it"
 )
 def container_settings(probes: Probes) -> Iterator[Finding]:
     """Does the container have the settings that it needs?"""
-    boxes = [unit for unit in probes.supervision().units if unit.kind == "docker"]
+    boxes = [unit for unit in probes.gateway.supervision().units if unit.kind == "docker"]
     if not boxes or "Id" not in boxes[0].settings:
         raise Skip("no container runs the gateway, or its engine cannot be asked")
     unit = boxes[0]
@@ -55,20 +55,20 @@ def container_settings(probes: Probes) -> Iterator[Finding]:
 
 def _time_zone(probes: Probes, unit: Unit) -> Iterator[Finding]:
     """Report jobs with a time of day that run in UTC although this machine has another zone."""
-    zone = probes.machine_zone()
+    zone = probes.machine.time_zone()
     if zone in _UTC or unit.environment.get("TZ") or unit.pid is None:
         return
     if "/etc/localtime" in unit.settings.get("Mounts", "").split("\n"):
         return
     try:
-        jobs = [job for job in probes.jobs() if job.kind == "cron"]
-        settings = probes.settings()
+        jobs = [job for job in probes.stores.jobs() if job.kind == "cron"]
+        settings = probes.settings.effective()
     except CouldNotLook:
         return
     named = settings.value("HERMES_TIMEZONE") or settings.config.get("timezone")
-    if not jobs or named or probes.container_zone(unit.pid) not in _UTC:
+    if not jobs or named or probes.machine.container_zone(unit.pid) not in _UTC:
         return
-    knows = probes.container_has(unit.pid, f"/usr/share/zoneinfo/{zone}")
+    knows = probes.machine.container_has(unit.pid, f"/usr/share/zoneinfo/{zone}")
     yield _finding(
         probes,
         unit,
@@ -128,17 +128,17 @@ def _memory(probes: Probes, unit: Unit) -> Iterator[Finding]:
 
 def _memory_limit(probes: Probes) -> str:
     """Half of this machine's memory, at most 2 GB, which is four times what most gateways need."""
-    half = probes.memory_of_machine() // 2
+    half = probes.machine.memory() // 2
     return f"{half >> 20}m" if 0 < half < 2 * _GIGABYTE else "2g"
 
 
 def _open_files(probes: Probes, unit: Unit) -> Iterator[Finding]:
     """Report a gateway in a container that may open few files."""
-    running = probes.gateways()
+    running = probes.gateway.running()
     if not running or unit.pid is None:
         return
     try:
-        limit = probes.vitals(running[0].pid).files_limit
+        limit = probes.machine.vitals(running[0].pid).files_limit
     except CouldNotLook:
         return
     if limit is None or limit > _FEW:
@@ -189,10 +189,14 @@ def _health_check(probes: Probes, unit: Unit) -> Iterator[Finding]:
 
 def _health_test(probes: Probes) -> Mapping[str, Any] | None:
     """A health check that asks the API server; None if it is off or its port is unknown."""
-    running = probes.gateways()
+    running = probes.gateway.running()
     try:
-        ports = [one.port for one in probes.platforms() if one.name == "api_server" and one.port]
-        lines = {pid: words for pid, words, _ in probes.command_lines()}
+        ports = [
+            platform.port
+            for platform in probes.settings.platforms()
+            if platform.name == "api_server" and platform.port
+        ]
+        lines = {pid: words for pid, words, _ in probes.machine.command_lines()}
     except CouldNotLook:
         return None
     program = lines.get(running[0].pid) if running else None
@@ -215,26 +219,28 @@ def _health_test(probes: Probes) -> Mapping[str, Any] | None:
 
 
 def _finding(
-    probes: Probes, unit: Unit, found: Finding, wanted: Mapping[str, Any] | None
+    probes: Probes, unit: Unit, finding: Finding, wanted: Mapping[str, Any] | None
 ) -> Finding:
     """Complete a finding: with the fix, or with the command if the file has the setting already."""
     try:
-        service = probes.compose()
+        service = probes.gateway.compose()
     except CouldNotLook as why:
-        return found._replace(evidence=(*found.evidence, Evidence(unit.name, str(why))))
+        return finding._replace(evidence=(*finding.evidence, Evidence(unit.name, str(why))))
     if service is None or wanted is None:
-        return found
+        return finding
     if keys := _present(service.values, wanted):
-        return _in_file(found, service, keys)
-    return found._replace(fix="configure-container", next="", data={"unit": unit, "wanted": wanted})
+        return _in_file(finding, service, keys)
+    return finding._replace(
+        fix="configure-container", next="", data={"unit": unit, "wanted": wanted}
+    )
 
 
-def _in_file(found: Finding, service: ComposeService, keys: Sequence[str]) -> Finding:
+def _in_file(finding: Finding, service: ComposeService, keys: Sequence[str]) -> Finding:
     """Complete a finding about a setting that the file has: it is not applied yet, or is wrong."""
     file = str(service.file_with(keys).path)
     if not all(_helps(key, service.values[key]) for key in keys):
-        return found._replace(
-            evidence=(*found.evidence, Evidence(file, text("sets {key}", key=listed(keys)))),
+        return finding._replace(
+            evidence=(*finding.evidence, Evidence(file, text("sets {key}", key=listed(keys)))),
             next=text(
                 "Correct {key} in {file}, then run `{command}`, which restarts the bot.",
                 key=listed(keys),
@@ -242,9 +248,9 @@ def _in_file(found: Finding, service: ComposeService, keys: Sequence[str]) -> Fi
                 command=service.update_command,
             ),
         )
-    return found._replace(
-        subject=f"{found.subject} (not applied yet)",
-        evidence=(*found.evidence, Evidence(file, _PENDING)),
+    return finding._replace(
+        subject=f"{finding.subject} (not applied yet)",
+        evidence=(*finding.evidence, Evidence(file, _PENDING)),
         next=text("Run `{command}`, which restarts the bot.", command=service.update_command),
     )
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
 from hermes_doctor.api import (
     Evidence,
     Finding,
-    Job,
+    NamedTuple,
     Probes,
     Severity,
     ago,
@@ -17,6 +17,7 @@ from hermes_doctor.api import (
     count,
     text,
 )
+from hermes_doctor.api.stores import CronJob
 
 _LATE = timedelta(minutes=10)
 _SETTLED = timedelta(minutes=5)
@@ -39,138 +40,113 @@ _MOST = 6
 )
 def cron_jobs(probes: Probes) -> Iterator[Finding]:
     """Do scheduled jobs run when they are due?"""
-    jobs = probes.jobs()
+    jobs = probes.stores.jobs()
     yield from _scripts(probes, jobs)
     now = datetime.now(UTC)
-    yield from _never(jobs, now)
     yield from _senseless(probes, jobs)
-    yield from _failed([job for job in jobs if job.failed and not job.unplanned])
-    yield from _skipped([job for job in jobs if job.skipped])
-    yield from _not_started(jobs)
-    yield from _unplanned([job for job in jobs if job.unplanned and not job.senseless])
+    for trouble in _TROUBLES:
+        yield from _recorded(jobs, trouble)
     sound = (job for job in jobs if not job.senseless)
     late = [job for job in sound if job.next_run and now - job.next_run > _LATE]
     if not late:
         return
-    gateways = probes.gateways()
+    gateways = probes.gateway.running()
     if not gateways:
-        if not _looked_for(probes, now) and probes.served_by() is None:
+        if not _looked_for(probes, now) and probes.gateway.served_by() is None:
             yield _nobody(late)
     elif now - gateways[0].running_since > _SETTLED:
         yield from _passed_over(probes, late, now)
 
 
-def _never(jobs: list[Job], now: datetime) -> Iterator[Finding]:
-    """Report one-time jobs whose time had already passed when they were planned."""
-    found = [job for job in jobs if job.missed and now - job.missed > _LATE]
+class _Trouble(NamedTuple):
+    """One way in which jobs do not run; the title has `{jobs}` for how many."""
+
+    has: Callable[[CronJob], object]
+    title: str
+    detail: str
+    next: str
+    quote: Callable[[CronJob], str]
+    since: Callable[[CronJob], datetime | None]
+    severity: Severity = Severity.WARNING
+
+
+_TROUBLES = (
+    _Trouble(
+        lambda job: job.missed and datetime.now(UTC) - job.missed > _LATE,
+        "{jobs} cannot run: the time is already over",
+        "The time was over before the job was planned, so Hermes never starts it.",
+        "Set a new time with `hermes cron edit ID --schedule TIME`, or delete the job.",
+        lambda job: text("once, at {time}", time=clock(job.missed)) if job.missed else "",
+        lambda job: None,
+        Severity.INFO,
+    ),
+    _Trouble(
+        lambda job: job.failed and not job.unplanned,
+        "the last run of {jobs} failed",
+        "Users miss the result until a run succeeds.",
+        "Correct what the error names, then start the job with `hermes cron run ID`.",
+        lambda job: _last_run(job),
+        lambda job: job.last_run,
+    ),
+    _Trouble(
+        lambda job: job.skipped,
+        "Hermes skipped the last run of {jobs}",
+        "Users miss the result. Hermes skips each run until the reason is gone.",
+        "Correct what the reason names. If the model has changed, name one in the job: "
+        "`hermes cron edit ID --provider NAME --model NAME`.",
+        lambda job: _last_run(job),
+        lambda job: job.last_run,
+    ),
+    _Trouble(
+        lambda job: job.not_started,
+        "{jobs} did not run at the last time",
+        "Users miss the result. Hermes could not start the run and recorded why.",
+        "If the gateway cannot be reached, start it with its API server (API_SERVER_KEY in "
+        ".env). Then run `hermes cron run ID`.",
+        lambda job: _failed_start(job),
+        lambda job: job.not_started and job.not_started.at,
+    ),
+    _Trouble(
+        lambda job: job.unplanned and not job.senseless,
+        "{jobs} will not run again: no next time",
+        "Hermes could not calculate the next time. It usually lacks the Python package croniter.",
+        "Install croniter into Hermes' environment, then restart the gateway.",
+        lambda job: job.error or "state: error, no next run",
+        lambda job: job.last_run,
+    ),
+)
+"""What Hermes recorded about jobs that do not run, in the order of the findings."""
+
+
+def _recorded(jobs: list[CronJob], trouble: _Trouble) -> Iterator[Finding]:
+    """Report the jobs that have one kind of trouble."""
+    found = [job for job in jobs if trouble.has(job)]
     if found:
         yield Finding(
             code="CRON-JOB-FAILED",
-            severity=Severity.INFO,
-            title=text("{jobs} cannot run: the time is already over", jobs=_count(found)),
+            severity=trouble.severity,
+            title=text(trouble.title, jobs=_count(found)),
             subject="cron/jobs.json",
-            detail="The time was over before the job was planned, so Hermes never starts it.",
-            next="Set a new time with `hermes cron edit ID --schedule TIME`, or delete the job.",
+            detail=trouble.detail,
+            next=trouble.next,
             evidence=tuple(
-                Evidence(f"job {job.name}", text("once, at {time}", time=clock(job.missed)))
-                for job in found[:_MOST]
-                if job.missed
+                Evidence(f"job {job.name}", trouble.quote(job)) for job in found[:_MOST]
             ),
+            since=_first(trouble.since(job) for job in found),
         )
 
 
-def _failed(found: list[Job]) -> Iterator[Finding]:
-    """Report jobs whose last run failed, as Hermes recorded it."""
-    if found:
-        yield Finding(
-            code="CRON-JOB-FAILED",
-            severity=Severity.WARNING,
-            title=text("the last run of {jobs} failed", jobs=_count(found)),
-            subject="cron/jobs.json",
-            detail="Users miss the result until a run succeeds.",
-            next="Correct what the error names, then start the job with `hermes cron run ID`.",
-            evidence=_last_runs(found),
-            since=_first(job.last_run for job in found),
-        )
+def _failed_start(job: CronJob) -> str:
+    """Quote why the last start failed, and when the job last ran."""
+    if not job.not_started:
+        return ""
+    missed, why = clock(job.not_started.at), job.not_started.why
+    if not job.last_run:
+        return text("{time}: {why}; no run yet", time=missed, why=why)
+    return text("{time}: {why}; last run {last}", time=missed, why=why, last=ago(job.last_run))
 
 
-def _skipped(found: list[Job]) -> Iterator[Finding]:
-    """Report jobs whose last run Hermes skipped before it called the model."""
-    if found:
-        yield Finding(
-            code="CRON-JOB-FAILED",
-            severity=Severity.WARNING,
-            title=text("Hermes skipped the last run of {jobs}", jobs=_count(found)),
-            subject="cron/jobs.json",
-            detail="Users miss the result. Hermes skips each run until the reason is gone.",
-            next=(
-                "Correct what the reason names. If the model has changed, name one in the job: "
-                "`hermes cron edit ID --provider NAME --model NAME`."
-            ),
-            evidence=_last_runs(found),
-            since=_first(job.last_run for job in found),
-        )
-
-
-def _not_started(jobs: list[Job]) -> Iterator[Finding]:
-    """Report jobs whose last start failed, so that there was no run."""
-    found = [(job, missed) for job in jobs if (missed := job.not_started)]
-    if found:
-        yield Finding(
-            code="CRON-JOB-FAILED",
-            severity=Severity.WARNING,
-            title=text("{jobs} did not run at the last time", jobs=_count([j for j, _ in found])),
-            subject="cron/jobs.json",
-            detail="Users miss the result. Hermes could not start the run and recorded why.",
-            next=(
-                "If the gateway cannot be reached, start it with its API server (API_SERVER_KEY in "
-                ".env). Then run `hermes cron run ID`."
-            ),
-            evidence=tuple(
-                Evidence(
-                    f"job {job.name}",
-                    text(
-                        "{time}: {why}; last run {last}",
-                        time=clock(missed.at),
-                        why=missed.why,
-                        last=ago(job.last_run),
-                    )
-                    if job.last_run
-                    else text("{time}: {why}; no run yet", time=clock(missed.at), why=missed.why),
-                )
-                for job, missed in found[:_MOST]
-            ),
-            since=min(missed.at for _, missed in found),
-        )
-
-
-def _unplanned(found: list[Job]) -> Iterator[Finding]:
-    """Report repeating jobs that have no next time, because Hermes could not calculate it."""
-    if found:
-        yield Finding(
-            code="CRON-JOB-FAILED",
-            severity=Severity.WARNING,
-            title=text("{jobs} will not run again: no next time", jobs=_count(found)),
-            subject="cron/jobs.json",
-            detail=(
-                "Hermes could not calculate the next time. It usually lacks the Python package "
-                "croniter."
-            ),
-            next="Install croniter into Hermes' environment, then restart the gateway.",
-            evidence=tuple(
-                Evidence(f"job {job.name}", job.error or "state: error, no next run")
-                for job in found[:_MOST]
-            ),
-            since=_first(job.last_run for job in found),
-        )
-
-
-def _last_runs(found: list[Job]) -> tuple[Evidence, ...]:
-    """Quote the last run of each job with its time, and how many failed in a row."""
-    return tuple(Evidence(f"job {job.name}", _last_run(job)) for job in found[:_MOST])
-
-
-def _last_run(job: Job) -> str:
+def _last_run(job: CronJob) -> str:
     if job.last_run is None:
         return job.error
     if job.streak < 2:
@@ -187,10 +163,10 @@ def _first(times: Iterable[datetime | None]) -> datetime | None:
     return min((time for time in times if time), default=None)
 
 
-def _senseless(probes: Probes, jobs: list[Job]) -> Iterator[Finding]:
+def _senseless(probes: Probes, jobs: list[CronJob]) -> Iterator[Finding]:
     """Report jobs whose schedule has no time; in older releases a due one stops all jobs."""
     found = [job for job in jobs if job.senseless]
-    installed = probes.installation()
+    installed = probes.hermes.installation()
     if found:
         stops = installed is not None and installed.release < _CONTAINED
         yield Finding(
@@ -213,11 +189,11 @@ def _senseless(probes: Probes, jobs: list[Job]) -> Iterator[Finding]:
 
 def _looked_for(probes: Probes, now: datetime) -> bool:
     """Whether somebody looks for jobs, with or without a gateway."""
-    success = probes.ticker().last_success
+    success = probes.stores.ticker().last_success
     return success is not None and now - success < _LATE
 
 
-def _nobody(late: list[Job]) -> Finding:
+def _nobody(late: list[CronJob]) -> Finding:
     first = min(job.next_run for job in late if job.next_run)
     return Finding(
         code="CRON-NO-GATEWAY",
@@ -231,9 +207,9 @@ def _nobody(late: list[Job]) -> Finding:
     )
 
 
-def _passed_over(probes: Probes, late: list[Job], now: datetime) -> Iterator[Finding]:
+def _passed_over(probes: Probes, late: list[CronJob], now: datetime) -> Iterator[Finding]:
     """Report due jobs that the running gateway does not start."""
-    installed = probes.installation()
+    installed = probes.hermes.installation()
     release = installed.release if installed else ()
     wedged = [
         job
@@ -257,7 +233,7 @@ def _passed_over(probes: Probes, late: list[Job], now: datetime) -> Iterator[Fin
     names = {job.id for job in wedged}
     others = [job for job in late if job.id not in names and not _under_way(job, now)]
     if release and release < _SIGNS:
-        others = _long_due(others, probes.gateways()[0].started_at, now)
+        others = _long_due(others, probes.gateway.running()[0].started_at, now)
         if others:
             yield _unseen(others)
     elif others and _looked_for(probes, now):
@@ -275,13 +251,13 @@ def _passed_over(probes: Probes, late: list[Job], now: datetime) -> Iterator[Fin
         )
 
 
-def _long_due(jobs: list[Job], began: datetime, now: datetime) -> list[Job]:
+def _long_due(jobs: list[CronJob], began: datetime, now: datetime) -> list[CronJob]:
     """Return jobs that are overdue for longer than another job can block the gateway."""
     since = now - _CLAIM
     return [job for job in jobs if job.next_run and job.next_run < since and began < since]
 
 
-def _unseen(late: list[Job]) -> Finding:
+def _unseen(late: list[CronJob]) -> Finding:
     return Finding(
         code="CRON-JOB-FAILED",
         severity=Severity.WARNING,
@@ -297,15 +273,17 @@ def _unseen(late: list[Job]) -> Finding:
     )
 
 
-def _under_way(job: Job, now: datetime) -> bool:
+def _under_way(job: CronJob, now: datetime) -> bool:
     return job.kind == "once" and (
         job.ran or (job.claimed is not None and now - job.claimed < _CLAIM)
     )
 
 
-def _scripts(probes: Probes, jobs: list[Job]) -> Iterator[Finding]:
+def _scripts(probes: Probes, jobs: list[CronJob]) -> Iterator[Finding]:
     faults = [
-        (job, fault) for job in jobs if job.script and (fault := probes.script_fault(job.script))
+        (job, fault)
+        for job in jobs
+        if job.script and (fault := probes.stores.script_fault(job.script))
     ]
     if faults:
         yield Finding(
@@ -322,11 +300,11 @@ def _scripts(probes: Probes, jobs: list[Job]) -> Iterator[Finding]:
         )
 
 
-def _count(jobs: list[Job]) -> str:
+def _count(jobs: list[CronJob]) -> str:
     return count(len(jobs), "scheduled job")
 
 
-def _evidence(late: list[Job]) -> tuple[Evidence, ...]:
+def _evidence(late: list[CronJob]) -> tuple[Evidence, ...]:
     return tuple(
         Evidence(f"job {job.name}", text("due {time}", time=ago(job.next_run)))
         for job in late[:_MOST]

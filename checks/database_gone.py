@@ -22,7 +22,7 @@ from hermes_doctor.api import (
 )
 
 if TYPE_CHECKING:
-    from hermes_doctor.api import DatabaseCopy, LostFile
+    from hermes_doctor.api.database import DatabaseCopy, LostFile
 
 _BESIDE = {
     "-wal": "write-ahead log of the missing database, {size}",
@@ -34,7 +34,7 @@ _EMPTY = "At its next start Hermes creates an empty database without the old dat
 @check(id="database-gone", group="databases", codes=["DB-GONE"], limit=10)
 def database_gone(probes: Probes) -> Iterator[Finding]:
     """Is every database still there?"""
-    missing = [path for path in probes.databases().missing if not _disposable(probes, path)]
+    missing = [path for path in probes.databases.files().missing if not _disposable(probes, path)]
     if not missing:
         raise Skip("no database is missing")
     for path in missing:
@@ -52,7 +52,11 @@ def _gone(probes: Probes, path: Path) -> Iterator[Finding]:
         for suffix in _BESIDE
         if (taken := snapshot(path.with_name(path.name + suffix))).kind == "file" and taken.size
     }
-    users = [one for one in probes.lost_files() if one.database == path and one.kind == "database"]
+    users = [
+        lost_file
+        for lost_file in probes.databases.lost_files()
+        if lost_file.database == path and lost_file.kind == "database"
+    ]
     copies = _copies(probes, path, known=bool(beside or users))
     evidence = _evidence(probes, path, beside, users, copies)
     if not evidence:
@@ -67,7 +71,7 @@ def _gone(probes: Probes, path: Path) -> Iterator[Finding]:
         evidence=tuple(evidence),
         fix=_fix(probes, path, users, beside, copies),
         data={
-            "copies": tuple(one.path for one in copies),
+            "copies": tuple(copy.path for copy in copies),
             "log": bool(beside),
             **({"pid": users[0].pid} if users else {}),
         },
@@ -76,8 +80,8 @@ def _gone(probes: Probes, path: Path) -> Iterator[Finding]:
 
 def _copies(probes: Probes, path: Path, *, known: bool) -> list[DatabaseCopy]:
     """All copies of a database that was there; searching everywhere takes a moment."""
-    searched = known or path.name in ("state.db", "kanban.db") or probes.copies(path)
-    return probes.all_copies(path) if searched else []
+    searched = known or path.name in ("state.db", "kanban.db") or probes.databases.copies(path)
+    return probes.databases.all_copies(path) if searched else []
 
 
 def _evidence(
@@ -88,21 +92,24 @@ def _evidence(
     copies: Sequence[DatabaseCopy],
 ) -> list[Evidence]:
     """What shows that the database was there, the most useful first."""
-    from hermes_doctor.api import copy_evidence
+    from hermes_doctor.api.repairs import copy_evidence
 
     name = probes.home.name_of(path)
-    found = [Evidence(f"/proc/{one.pid}/fd/{one.fd}", f"{name}, {one.cause}") for one in users]
-    found += [
+    evidences = [
+        Evidence(f"/proc/{lost_file.pid}/fd/{lost_file.fd}", f"{name}, {lost_file.cause}")
+        for lost_file in users
+    ]
+    evidences += [
         Evidence(f"{name}{suffix}", text(_BESIDE[suffix], size=size(length)))
         for suffix, length in beside.items()
     ]
-    own = [one for one in copies if not one.doubtful]
-    own = own or probes.damaged_copies(path)
-    traces = [Evidence(one.where, one.what) for one in probes.traces(path)]
-    if not found and not own and not traces:
+    own = [copy for copy in copies if not copy.doubtful]
+    own = own or probes.databases.damaged_copies(path)
+    traces = [Evidence(trace.where, trace.what) for trace in probes.databases.traces(path)]
+    if not evidences and not own and not traces:
         return []  # a copy that may be of another home does not show that this one was used
-    found += copy_evidence(probes.home, path.name, own or copies)
-    return [*found, *([] if own or users or beside else traces[:3])]
+    evidences += copy_evidence(probes.home, path.name, own or copies)
+    return [*evidences, *([] if own or users or beside else traces[:3])]
 
 
 def _detail(
@@ -112,7 +119,7 @@ def _detail(
     beside: Mapping[str, int],
     copies: Sequence[DatabaseCopy],
 ) -> str:
-    from hermes_doctor.api import DAMAGED_COPY, NO_COPY
+    from hermes_doctor.api.repairs import DAMAGED_COPY, NO_COPY
 
     if users and users[0].cause == "renamed":
         return text(
@@ -129,7 +136,7 @@ def _detail(
         )
     if copies:
         return _EMPTY
-    return sentences(_EMPTY, DAMAGED_COPY if probes.damaged_copies(path) else NO_COPY)
+    return sentences(_EMPTY, DAMAGED_COPY if probes.databases.damaged_copies(path) else NO_COPY)
 
 
 def _next(
@@ -143,9 +150,9 @@ def _next(
         return "Do not stop or start anything on this home before the repair."
     if beside:
         return "Do not start Hermes before the repair."
-    if copies or probes.damaged_copies(path):
+    if copies or probes.databases.damaged_copies(path):
         return ""
-    return probes.advice_without_copy(path)
+    return probes.databases.advice_without_copy(path)
 
 
 def _fix(
@@ -157,13 +164,13 @@ def _fix(
 ) -> str:
     if users:
         return "restart-after-saving" if users[0].pid in _gateways(probes) else "save-deleted-log"
-    if beside or (not copies and probes.damaged_copies(path)):
+    if beside or (not copies and probes.databases.damaged_copies(path)):
         return "salvage-rows"
     return "restore-database" if copies else "start-empty"
 
 
 def _gateways(probes: Probes) -> set[int]:
     try:
-        return {gateway.pid for gateway in probes.gateways()}
+        return {gateway.pid for gateway in probes.gateway.running()}
     except CouldNotLook:
         return set()

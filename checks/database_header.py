@@ -24,7 +24,7 @@ from hermes_doctor.api import (
 )
 
 if TYPE_CHECKING:
-    from hermes_doctor.api import DatabaseCopy, FirstPageFault
+    from hermes_doctor.api.database import DatabaseCopy, FirstPageFault
 
 _REPAIRS = {"magic": "write-magic", "fields": "rewrite-header", "lost": "salvage-rows"}
 
@@ -32,30 +32,32 @@ _REPAIRS = {"magic": "write-magic", "fields": "rewrite-header", "lost": "salvage
 @check(id="database-header", group="databases", codes=["DB-NOTADB", "DB-EMPTY"])
 def database_header(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Can SQLite open every database?"""
-    databases = probes.databases()
+    databases = probes.databases.files()
     if not databases.paths and not databases.unreadable:
         raise Skip("no database yet")
     yield from map(CouldNotLook, databases.unreadable)
     for path in databases.paths:
         name = probes.home.name_of(path)
-        if other := probes.kind(path):
+        if other := probes.files.kind(path):
             yield _other(name, other)
             continue
         try:
-            found = probes.condition(path)
+            condition = probes.databases.condition(path)
         except CouldNotLook as doubt:
             yield doubt
             continue
         except FileNotFoundError:
-            yield CouldNotLook(text("{name} is missing, or a symlink to a missing file", name=name))
+            yield CouldNotLook("{name} is missing, or a symlink to a missing file", name=name)
             continue
-        if found.header.empty or (found.catalog and not found.catalog.entries and not found.damage):
-            yield from _empty(probes, path, found.log.size, zero=not found.files.main.size)
-        elif found.fault is not None:
-            fault = found.fault
+        if condition.header.empty or (
+            condition.catalog and not condition.catalog.entries and not condition.damage
+        ):
+            yield from _empty(probes, path, condition.log.size, zero=not condition.files.main.size)
+        elif condition.fault is not None:
+            fault = condition.fault
             lost = fault.kind == "other" and name not in CACHES
-            copies = probes.all_copies(path) if lost else []
-            yield _fault(probes, name, fault, copies, log=found.log.committed if lost else 0)
+            copies = probes.databases.all_copies(path) if lost else []
+            yield _fault(probes, name, fault, copies, log=condition.log.committed if lost else 0)
 
 
 def _other(name: str, what: str) -> Finding:
@@ -96,7 +98,7 @@ _FAULTS = {
 def _fault(
     probes: Probes, name: str, fault: FirstPageFault, copies: list[DatabaseCopy], log: int
 ) -> Finding:
-    from hermes_doctor.api import copy_evidence
+    from hermes_doctor.api.repairs import copy_evidence
 
     kind, path = fault.kind, probes.home / name
     repair = _REPAIRS.get(kind)
@@ -120,11 +122,11 @@ def _fault(
     elif log:
         left = "Only its write-ahead log (-wal) is left."
     elif repair == "start-empty":
-        from hermes_doctor.api import NO_COPY
+        from hermes_doctor.api.repairs import NO_COPY
 
         left = NO_COPY
     elif kind == "other" and repair == "salvage-rows":
-        from hermes_doctor.api import DAMAGED_COPY
+        from hermes_doctor.api.repairs import DAMAGED_COPY
 
         left = DAMAGED_COPY
     elif repair == "set-aside-cache":
@@ -140,7 +142,7 @@ def _fault(
             if log and not held
             else ""
             if held or copies or repair == "set-aside-cache"
-            else probes.advice_without_copy(path)
+            else probes.databases.advice_without_copy(path)
             if repair == "start-empty"
             else "Do not delete the file; the repair needs it."
         ),
@@ -156,31 +158,38 @@ _HELD = "A process still has the old file open, which has the data."
 
 def _is_open_elsewhere(probes: Probes, path: Path) -> bool:
     """Whether a process still uses the file that was at this path before."""
-    return any(one.database == path and one.kind == "database" for one in probes.lost_files())
+    return any(
+        lost_file.database == path and lost_file.kind == "database"
+        for lost_file in probes.databases.lost_files()
+    )
 
 
 def _lost_repair(probes: Probes, path: Path, copies: list[DatabaseCopy]) -> str:
     """The fix for a database of which nothing can be read."""
     if copies:
         return "restore-database"
-    return "salvage-rows" if probes.damaged_copies(path) else "start-empty"
+    return "salvage-rows" if probes.databases.damaged_copies(path) else "start-empty"
 
 
 def _empty(probes: Probes, path: Path, log: int, *, zero: bool) -> Iterator[Finding]:
     """Report an empty database if traces show that it had content before."""
-    from hermes_doctor.api import LOG_HEAD, copy_evidence
+    from hermes_doctor.api.database import LOG_HEAD
+    from hermes_doctor.api.repairs import copy_evidence
 
     name = probes.home.name_of(path)
-    copies = probes.all_copies(path)
-    own = [one for one in copies if not one.doubtful]
+    copies = probes.databases.all_copies(path)
+    own = [copy for copy in copies if not copy.doubtful]
     # A copy that may be of another home does not show that this one was used.
     traces = copy_evidence(probes.home, path.name, own)
     if log > LOG_HEAD:
         traces.insert(0, Evidence(f"{name}-wal", text("write-ahead log, {size}", size=size(log))))
     if not traces:
-        left = probes.copies(path)[:1]
-        traces = [Evidence(probes.home.name_of(one.path), "damaged copy") for one in left]
-        traces += [Evidence(one.where, one.what) for one in probes.traces(path)[:3]]
+        left = probes.databases.copies(path)[:1]
+        traces = [
+            Evidence(probes.home.name_of(database_copy.path), "damaged copy")
+            for database_copy in left
+        ]
+        traces += [Evidence(trace.where, trace.what) for trace in probes.databases.traces(path)[:3]]
     certain = bool(traces)
     if not certain and zero:
         traces = _history(probes, path)
@@ -209,7 +218,7 @@ def _empty(probes: Probes, path: Path, log: int, *, zero: bool) -> Iterator[Find
             if held
             else "Do not start Hermes before the repair."
             if log > LOG_HEAD
-            else probes.advice_without_copy(path)
+            else probes.databases.advice_without_copy(path)
             if repair == "start-empty"
             else ""
         ),
@@ -221,7 +230,8 @@ def _empty(probes: Probes, path: Path, log: int, *, zero: bool) -> Iterator[Find
 
 
 def _empty_detail(log: int, copies: list[DatabaseCopy], repair: str) -> str:
-    from hermes_doctor.api import DAMAGED_COPY, LOG_HEAD, NO_COPY
+    from hermes_doctor.api.database import LOG_HEAD
+    from hermes_doctor.api.repairs import DAMAGED_COPY, NO_COPY
 
     effect = "Hermes treats it as new and starts without the old data."
     if log > LOG_HEAD:
@@ -239,14 +249,16 @@ def _history(probes: Probes, path: Path) -> list[Evidence]:
     """What shows that Hermes has been used here; it creates tables before it does anything."""
     if path.name not in _HISTORY:
         return []
-    found = []
-    for other in probes.databases().paths:
+    evidences = []
+    for other in probes.databases.files().paths:
         if other != path and other.name in _HISTORY and (length := _length(other)):
             what = text("another database of this home, {size}", size=size(length))
-            found.append(Evidence(probes.home.name_of(other), what))
+            evidences.append(Evidence(probes.home.name_of(other), what))
     lengths = {name: _length(probes.home / name) for name in _USED}
-    found += [Evidence(name, size(length)) for name, length in lengths.items() if length > _BLANK]
-    return found[:3]
+    evidences += [
+        Evidence(name, size(length)) for name, length in lengths.items() if length > _BLANK
+    ]
+    return evidences[:3]
 
 
 _BLANK = 4

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import (
-    CouldNotLook,
-    Evidence,
-    Finding,
-    Probes,
-    Severity,
-    Skip,
-    check,
-    text,
-)
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 
 _CODES = ["DB-DELETED-WAL", "DB-REPLACED", "DB-LOCKED"]
 
@@ -21,9 +12,11 @@ _CODES = ["DB-DELETED-WAL", "DB-REPLACED", "DB-LOCKED"]
 @check(id="database-holders", group="databases", codes=_CODES)
 def database_holders(probes: Probes) -> Iterator[Finding]:
     """Do all processes use the current files and release locks?"""
-    gone = set(probes.databases().missing)
-    lost_files = [one for one in probes.lost_files() if one.database not in gone]
-    if not probes.databases().paths:
+    gone = set(probes.databases.files().missing)
+    lost_files = [
+        lost_file for lost_file in probes.databases.lost_files() if lost_file.database not in gone
+    ]
+    if not probes.databases.files().paths:
         raise Skip("no database yet")
     replaced = set()
     for lost in lost_files:
@@ -68,37 +61,41 @@ def database_holders(probes: Probes) -> Iterator[Finding]:
                 fix=_fix(probes, lost.pid),
                 data={"pid": lost.pid, "fd": lost.fd, "path": lost.path},
             )
-    for one in probes.stuck_locks():
-        name = probes.home.name_of(one.database)
-        own = one.pid in _gateways(probes)
-        fix = "restart-gateway" if own and not one.working else None
+    for stuck_lock in probes.databases.stuck_locks():
+        name = probes.home.name_of(stuck_lock.database)
+        own = stuck_lock.pid in _gateways(probes)
+        fix = "restart-gateway" if own and not stuck_lock.working else None
         yield Finding(
             code="DB-LOCKED",
-            severity=_severity(stopped=one.stopped, working=one.working, own=own),
-            title=text("{process} keeps {name} locked", process=_who(probes, one.pid), name=name),
+            severity=_severity(stopped=stuck_lock.stopped, working=stuck_lock.working, own=own),
+            title=text(
+                "{process} keeps {name} locked", process=_who(probes, stuck_lock.pid), name=name
+            ),
             subject=name,
             detail=(
                 "Other processes cannot write to it. This process is paused, so it never releases "
                 "the lock."
-                if one.stopped
+                if stuck_lock.stopped
                 else "Other processes must wait. This process is busy, for example with a long job "
                 "or a slow disk."
-                if one.working
+                if stuck_lock.working
                 else "Other processes cannot write to it. This process does a long job or is stuck."
             ),
-            next="" if fix or one.working else _next(one.pid, stopped=one.stopped),
+            next=""
+            if fix or stuck_lock.working
+            else _next(stuck_lock.pid, stopped=stuck_lock.stopped),
             evidence=(
                 Evidence(
                     "/proc/locks",
                     text(
                         "process {pid} held the write lock for {seconds:.1f} s without writing",
-                        pid=one.pid,
-                        seconds=one.seconds,
+                        pid=stuck_lock.pid,
+                        seconds=stuck_lock.seconds,
                     ),
                 ),
             ),
             fix=fix,
-            data={"pid": one.pid, "stopped": one.stopped},
+            data={"pid": stuck_lock.pid, "stopped": stuck_lock.stopped},
         )
 
 
@@ -135,12 +132,12 @@ def _who(probes: Probes, pid: int) -> str:
         return f"the gateway (process {pid})"
     if pid == 0:
         return "a process in another container"
-    name = probes.command(pid)
+    name = probes.machine.command(pid)
     return f"process {pid} ({name})" if name else f"process {pid}"
 
 
 def _gateways(probes: Probes) -> set[int]:
     try:
-        return {gateway.pid for gateway in probes.gateways()}
+        return {gateway.pid for gateway in probes.gateway.running()}
     except CouldNotLook:
         return set()

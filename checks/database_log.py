@@ -20,7 +20,7 @@ from hermes_doctor.api import (
 )
 
 if TYPE_CHECKING:
-    from hermes_doctor.api import Condition, Cutoff
+    from hermes_doctor.api.database import Condition, JournalVerdict
 
 _MEGABYTE = 1024**2
 SMALL, LARGE, HUGE, VERY_HUGE = 16 * _MEGABYTE, 48 * _MEGABYTE, 64 * _MEGABYTE, 512 * _MEGABYTE
@@ -32,47 +32,47 @@ _CHOOSES = ("state.db", "kanban.db")
 @check(id="database-log", group="databases", codes=_CODES)
 def database_log(probes: Probes) -> Iterator[Finding]:
     """Is the write-ahead log (-wal) of every database intact?"""
-    if not probes.databases().paths:
+    if not probes.databases.files().paths:
         raise Skip("no database yet")
     wanted = _journal_mode(probes)
-    for name, _, found in probes.conditions():
-        if wanted == "delete" and name in _CHOOSES and found.header.head[18:20] == b"\2\2":
-            yield _ignored(name, found)
-        if found.journal:
-            yield _journal(name, found, found.journal)
-        elif found.stale_log:
-            yield _stale(name, found)
+    for name, _, condition in probes.databases.conditions():
+        if wanted == "delete" and name in _CHOOSES and condition.header.head[18:20] == b"\2\2":
+            yield _ignored(name, condition)
+        if condition.journal:
+            yield _journal(name, condition, condition.journal)
+        elif condition.stale_log:
+            yield _stale(name, condition)
             continue  # no other finding: this log must not be merged into the database
-        elif found.header.keeps_no_log and found.log.committed and not found.holders:
-            yield _leftover(name, found)
-        elif found.log.broken is not None or found.log.head == "damaged":
-            yield from _broken(name, found)
-        if _is_huge(found):
-            yield _huge(name, found)
+        elif condition.header.keeps_no_log and condition.log.committed and not condition.holders:
+            yield _leftover(name, condition)
+        elif condition.log.broken is not None or condition.log.head == "damaged":
+            yield from _broken(name, condition)
+        if _is_huge(condition):
+            yield _huge(name, condition)
 
 
-def _is_huge(found: Condition) -> bool:
+def _is_huge(condition: Condition) -> bool:
     """Tell whether the write-ahead log is too large for its database.
 
     SQLite merges it every 4 MB unless a reader prevents that, and one large transaction, such as a
     VACUUM, writes about as much as the database has. A new database may be in its log only. After
     a merge SQLite keeps the file and uses it again from the start, so the part in use counts more.
     """
-    log = found.log
-    main = max(found.files.main.size, log.db_pages * log.page_size)
+    log = condition.log
+    main = max(condition.files.main.size, log.db_pages * log.page_size)
     most = max(HUGE, 2 * min(main, VERY_HUGE // 2))
-    used, whole = log.committed * (log.page_size + 24), found.files.wal.size
+    used, whole = log.committed * (log.page_size + 24), condition.files.wal.size
     return used > min(max(SMALL, 4 * main), most) or whole > min(max(LARGE, 4 * main), most)
 
 
-def _stale(name: str, found: Condition) -> Finding:
+def _stale(name: str, condition: Condition) -> Finding:
     log = text(
         "{frames}, {size}: {reason}",
-        frames=count(found.log.committed, "frame"),
-        size=size(found.log.size),
-        reason=found.stale_log,
+        frames=count(condition.log.committed, "frame"),
+        size=size(condition.log.size),
+        reason=condition.stale_log,
     )
-    if found.foreign_log:
+    if condition.foreign_log:
         title = text("{name} has a -wal file of another database", name=name)
         detail = text(
             "No row is lost yet. At its next start Hermes mixes old pages of this write-ahead log "
@@ -95,20 +95,22 @@ def _stale(name: str, found: Condition) -> Finding:
             Evidence(
                 name,
                 "intact without the -wal file, damaged with it"
-                if found.damage or not found.header.keeps_no_log
+                if condition.damage or not condition.header.keeps_no_log
                 else "intact and in rollback mode, which uses no -wal file",
             ),
             Evidence(f"{name}-wal", log),
         ),
         fix="set-aside-log",
-        data={"wal": found.files.wal},
+        data={"wal": condition.files.wal},
     )
 
 
-def _leftover(name: str, found: Condition) -> Finding:
+def _leftover(name: str, condition: Condition) -> Finding:
     """A log beside a file in rollback mode that may be its own all the same."""
     what = text(
-        "{frames}, {size}", frames=count(found.log.committed, "frame"), size=size(found.log.size)
+        "{frames}, {size}",
+        frames=count(condition.log.committed, "frame"),
+        size=size(condition.log.size),
     )
     return Finding(
         code="DB-WAL-STALE",
@@ -124,14 +126,14 @@ def _leftover(name: str, found: Condition) -> Finding:
             Evidence(name, "in rollback mode (journal_mode delete)"),
             Evidence(f"{name}-wal", what),
         ),
-        data={"wal": found.files.wal},
+        data={"wal": condition.files.wal},
     )
 
 
 def _journal_mode(probes: Probes) -> str:
     """The journal mode that config.yaml asks for; empty if it does not."""
     try:
-        written = probes.config()
+        written = probes.settings.config()
     except CouldNotLook:
         return ""
     block = ((written.values if written else None) or {}).get("database")
@@ -139,8 +141,8 @@ def _journal_mode(probes: Probes) -> str:
     return said.strip().lower() if isinstance(said, str) else ""
 
 
-def _ignored(name: str, found: Condition) -> Finding:
-    log = found.files.wal.size
+def _ignored(name: str, condition: Condition) -> Finding:
+    log = condition.files.wal.size
     return Finding(
         code="DB-JOURNAL-MODE",
         severity=Severity.WARNING,
@@ -165,8 +167,8 @@ def _ignored(name: str, found: Condition) -> Finding:
     )
 
 
-def _broken(name: str, found: Condition) -> Iterator[Finding]:
-    log = found.log
+def _broken(name: str, condition: Condition) -> Iterator[Finding]:
+    log = condition.log
     if not log.lost_commits:
         return
     if log.head == "damaged":
@@ -196,12 +198,12 @@ def _broken(name: str, found: Condition) -> Iterator[Finding]:
     )
 
 
-def _huge(name: str, found: Condition) -> Finding:
-    held = bool(found.holders)
+def _huge(name: str, condition: Condition) -> Finding:
+    held = bool(condition.holders)
     return Finding(
         code="DB-WAL-HUGE",
         severity=Severity.WARNING,
-        title=text("{name}-wal grew to {size}", name=name, size=size(found.files.wal.size)),
+        title=text("{name}-wal grew to {size}", name=name, size=size(condition.files.wal.size)),
         subject=name,
         detail=(
             "The bot gets slower and the disk fills up. A process reads without a pause, or "
@@ -213,7 +215,7 @@ def _huge(name: str, found: Condition) -> Finding:
         next=(
             "Restart the gateway; SQLite merges the log when no process uses it." if held else ""
         ),
-        evidence=(Evidence(name, size(found.files.main.size)),),
+        evidence=(Evidence(name, size(condition.files.main.size)),),
         fix=None if held else "checkpoint-wal",
         data={"held": held},
     )
@@ -256,9 +258,9 @@ _JOURNALS: dict[str, tuple[Severity, str, str, str, str | None]] = {
 """Severity, title, detail, next step and fix for each kind of journal."""
 
 
-def _journal(name: str, found: Condition, cut: Cutoff) -> Finding:
+def _journal(name: str, condition: Condition, cut: JournalVerdict) -> Finding:
     severity, title, detail, step, fix = _JOURNALS[cut.kind]
-    journal = found.files.journal
+    journal = condition.files.journal
     what = text(
         "{size}, {pages}: {reason}",
         size=size(journal.size),

@@ -25,7 +25,7 @@ from hermes_doctor.api import (
 )
 
 if TYPE_CHECKING:
-    from hermes_doctor.api import Condition, Damage
+    from hermes_doctor.api.database import Condition, Damage
 
 _CODES = ["DB-MALFORMED", "DB-TRUNCATED", "DB-INDEX", "DB-FTS-CORRUPT", "KANBAN-CORRUPT"]
 
@@ -33,40 +33,42 @@ _CODES = ["DB-MALFORMED", "DB-TRUNCATED", "DB-INDEX", "DB-FTS-CORRUPT", "KANBAN-
 @check(id="database-pages", group="databases", codes=[*_CODES, "RESPSTORE"], limit=10)
 def database_pages(probes: Probes) -> Iterator[Finding | CouldNotLook | Partly]:
     """Are all pages of all databases intact?"""
-    if not probes.databases().paths:
+    if not probes.databases.files().paths:
         raise Skip("no database yet")
-    for name, path, found in probes.conditions():
-        if found.doubt is not None:
-            yield CouldNotLook(text("{name}: {reason}", name=name, reason=found.doubt))
-        if found.partly is not None:
-            yield Partly(text("{name}: {reason}", name=name, reason=found.partly))
-        for one in found.unjudged:
+    for name, path, condition in probes.databases.conditions():
+        if condition.doubt is not None:
+            yield CouldNotLook("{name}: {reason}", name=name, reason=condition.doubt)
+        if condition.partly is not None:
+            yield Partly(text("{name}: {reason}", name=name, reason=condition.partly))
+        for unchecked in condition.unjudged:
             yield Partly(
                 text(
                     "{name}: could not check {table}: {reason}",
                     name=name,
-                    table=shown([one.table]),
-                    reason=one.why,
+                    table=shown([unchecked.table]),
+                    reason=unchecked.why,
                 )
             )
-        for finding in _findings(name, found):
+        for finding in _findings(name, condition):
             yield finding._replace(caused_by=_cause(probes, path))
 
 
-def _findings(name: str, found: Condition) -> Iterator[Finding]:
-    if found.truncated is not None:
-        yield _truncated(name, *found.truncated)
-    elif found.stale_log:
+def _findings(name: str, condition: Condition) -> Iterator[Finding]:
+    if condition.truncated is not None:
+        yield _truncated(name, *condition.truncated)
+    elif condition.stale_log:
         return  # the check database-log reports it
-    elif found.damage is not None:
-        yield from _damaged(name, found, found.damage)
+    elif condition.damage is not None:
+        yield from _damaged(name, condition, condition.damage)
     else:
-        yield from _searches(name, found)
+        yield from _searches(name, condition)
 
 
 def _cause(probes: Probes, path: Path) -> str | None:
     """Return the cause if a process uses lost files: two logs on one database damage it."""
-    lost = [one.kind for one in probes.lost_files() if one.database == path]
+    lost = [
+        lost_file.kind for lost_file in probes.databases.lost_files() if lost_file.database == path
+    ]
     if not lost:
         return None
     return "DB-REPLACED" if "database" in lost else "DB-DELETED-WAL"
@@ -90,8 +92,8 @@ def _truncated(name: str, there: int, claimed: int) -> Finding:
     )
 
 
-def _damaged(name: str, found: Condition, damage: Damage) -> Iterator[Finding]:
-    if _canonical(found, damage):
+def _damaged(name: str, condition: Condition, damage: Damage) -> Iterator[Finding]:
+    if _canonical(condition, damage):
         yield _malformed(name, damage)
     elif damage.indexes:
         yield Finding(
@@ -111,13 +113,13 @@ def _damaged(name: str, found: Condition, damage: Damage) -> Iterator[Finding]:
         )
     elif damage.rules:
         yield _forbidden(name, damage)
-    if not _canonical(found, damage):
-        yield from _searches(name, found)
+    if not _canonical(condition, damage):
+        yield from _searches(name, condition)
 
 
-def _canonical(found: Condition, damage: Damage) -> bool:
+def _canonical(condition: Condition, damage: Damage) -> bool:
     """Whether the damage includes more than what can be rebuilt from the rows."""
-    derived = damage.indexes or damage.searches or found.flaws
+    derived = damage.indexes or damage.searches or condition.flaws
     return bool(damage.rows or damage.free or (damage.unused and not derived))
 
 
@@ -214,10 +216,10 @@ def _malformed(name: str, damage: Damage) -> Finding:
     )
 
 
-def _searches(name: str, found: Condition) -> Iterator[Finding]:
-    hit = found.damage.searches - found.damage.inverted if found.damage else frozenset()
-    flaws = [flaw for flaw in found.flaws if flaw.table not in hit]
-    differs = found.damage.inverted if found.damage else frozenset()
+def _searches(name: str, condition: Condition) -> Iterator[Finding]:
+    hit = condition.damage.searches - condition.damage.inverted if condition.damage else frozenset()
+    flaws = [flaw for flaw in condition.flaws if flaw.table not in hit]
+    differs = condition.damage.inverted if condition.damage else frozenset()
     if not hit and not flaws and not differs:
         return
     evidence = [
@@ -233,7 +235,7 @@ def _searches(name: str, found: Condition) -> Iterator[Finding]:
         for table in sorted(differs)
     ]
     breaks = {flaw.breaks for flaw in flaws} | ({"writes"} if hit else set())
-    breaks |= {"search"} if differs - found.benign else set()
+    breaks |= {"search"} if differs - condition.benign else set()
     if "writes" in breaks:
         severity, effect = Severity.CRITICAL, "The bot cannot save new messages."
     elif "search" in breaks:

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, count, text
+from hermes_doctor.api import (
+    Evidence,
+    Finding,
+    NamedTuple,
+    Probes,
+    Severity,
+    Skip,
+    check,
+    count,
+    text,
+)
 
 Release = tuple[int, ...]
 _CODES = ["DB-ACTIVE-NULL", "DB-TITLES", "DB-JSON", "DB-SCHEMAVERSION"]
@@ -17,152 +27,133 @@ _SOME = 2000
 def database_rows(probes: Probes) -> Iterator[Finding]:
     """Can Hermes use every row of state.db?"""
     path = probes.home / "state.db"
-    if path not in probes.databases().paths:
+    if path not in probes.databases.files().paths:
         raise Skip("no state.db yet")
     try:
-        found = probes.condition(path)
+        condition = probes.databases.condition(path)
     except FileNotFoundError:
         raise Skip("state.db is missing") from None
-    if not found.readable or not found.catalog or "messages" not in found.catalog.tables:
+    if (
+        not condition.readable
+        or not condition.catalog
+        or "messages" not in condition.catalog.tables
+    ):
         raise Skip("state.db cannot be read, or has no messages")
-    installed = probes.installation()
+    installed = probes.hermes.installation()
     release = installed.release if installed else ()
-    yield from _schema_version(probes, path)
-    yield from _json(probes, path, release)
-    yield from _titles(probes, path, release)
-    yield from _active(probes, path, release)
+    for fault in _FAULTS:
+        if rows := fault.count_rows(probes, path, release):
+            harmless = fault.is_harmless(release)
+            yield Finding(
+                code=fault.code,
+                severity=Severity.INFO if harmless else fault.severity,
+                title=fault.title,
+                subject="state.db",
+                detail=fault.harmless if harmless else fault.harm,
+                evidence=(Evidence("state.db", text(fault.seen, rows=count(rows, fault.noun))),),
+                fix="mend-rows",
+                data={"count": rows, **fault.data},
+            )
 
 
 def _count(probes: Probes, path: Path, sql: str) -> int:
     """Return the count; 0 also if the table or column is missing or the query timed out."""
-    answer = probes.ask(path, sql)
+    answer = probes.databases.query(path, sql)
     value = answer.rows[0][0] if answer.rows and not answer.error else 0
     return value if isinstance(value, int) else 0
 
 
-def _schema_version(probes: Probes, path: Path) -> Iterator[Finding]:
+def _versions(probes: Probes, path: Path, release: Release) -> int:
     sql = "SELECT count(*) FROM schema_version WHERE typeof(version) <> 'integer'"
-    rows = _count(probes, path, sql)
-    if rows:
-        yield Finding(
-            code="DB-SCHEMAVERSION",
-            severity=Severity.CRITICAL,
-            title="the schema version in state.db is not a number",
-            subject="state.db",
-            detail=(
-                "Hermes cannot open the message history, so the bot remembers nothing and saves "
-                "nothing."
-            ),
-            evidence=(
-                Evidence(
-                    "state.db",
-                    text("schema_version: {rows} without a number", rows=count(rows, "row")),
-                ),
-            ),
-            fix="mend-rows",
-            data={"count": rows},
-        )
+    return _count(probes, path, sql)
 
 
-def _json(probes: Probes, path: Path, release: Release) -> Iterator[Finding]:
-    rows = _count(
+def _invalid_json(probes: Probes, path: Path, release: Release) -> int:
+    return _count(
         probes,
         path,
         "SELECT count(*) FROM sessions WHERE model_config IS NOT NULL AND NOT "
         "CASE typeof(model_config) WHEN 'blob' THEN 0 ELSE json_valid(model_config) END",
     )
-    if rows:
-        fails = not release or release >= (0, 17)
-        yield Finding(
-            code="DB-JSON",
-            severity=Severity.ERROR if fails else Severity.INFO,
-            title="settings of a session in state.db are not valid JSON",
-            subject="state.db",
-            detail=(
-                "Listing, resuming and deleting any session fails with `malformed JSON`."
-                if fails
-                else "This release works with it; newer releases cannot list sessions."
-            ),
-            evidence=(
-                Evidence(
-                    "state.db",
-                    text("sessions.model_config: {rows}", rows=count(rows, "invalid row")),
-                ),
-            ),
-            fix="mend-rows",
-            data={"count": rows, "table": "sessions", "column": "model_config"},
-        )
 
 
-def _titles(probes: Probes, path: Path, release: Release) -> Iterator[Finding]:
+def _repeated_titles(probes: Probes, path: Path, release: Release) -> int:
     index = "SELECT count(*) FROM sqlite_master WHERE name = 'idx_sessions_title_unique'"
     if _count(probes, path, index):
-        return
-    titles = _count(
+        return 0
+    return _count(
         probes,
         path,
         "SELECT count(*) FROM (SELECT title FROM sessions WHERE title IS NOT NULL "
         "GROUP BY title HAVING count(*) > 1)",
     )
-    if titles:
-        heals = release >= (0, 19)
-        yield Finding(
-            code="DB-TITLES",
-            severity=Severity.INFO if heals else Severity.ERROR,
-            title="several sessions in state.db have the same title",
-            subject="state.db",
-            detail=(
-                "At its next start this release removes the title from the older ones."
-                if heals
-                else "At its next start Hermes cannot open the message history, so the bot "
-                "remembers nothing and saves nothing."
-            ),
-            evidence=(
-                Evidence(
-                    "state.db",
-                    text(
-                        "{titles} used more than once; the unique index is missing",
-                        titles=count(titles, "title"),
-                    ),
-                ),
-            ),
-            fix="mend-rows",
-            data={"count": titles},
-        )
 
 
-def _active(probes: Probes, path: Path, release: Release) -> Iterator[Finding]:
+def _without_mark(probes: Probes, path: Path, release: Release) -> int:
     if release and release < (0, 16):
-        return
+        return 0
     if probes.deep:
-        rows = _count(probes, path, "SELECT count(*) FROM messages WHERE active IS NULL")
-    else:
-        ends = (
-            f"SELECT active FROM messages ORDER BY id {way} LIMIT {_SOME}" for way in ("", "DESC")
-        )
-        rows = max(
-            _count(probes, path, f"SELECT count(*) FROM ({end}) WHERE active IS NULL")
-            for end in ends
-        )
-    if rows:
-        heals = release >= (0, 18, 1)
-        yield Finding(
-            code="DB-ACTIVE-NULL",
-            severity=Severity.INFO if heals else Severity.ERROR,
-            title="messages in state.db lack the mark that they are active",
-            subject="state.db",
-            detail=(
-                "This release sets the mark at its next start."
-                if heals
-                else "The bot does not see these messages in conversations, although they are "
-                "stored."
-            ),
-            evidence=(
-                Evidence(
-                    "state.db",
-                    text("messages.active: at least {rows} empty", rows=count(rows, "row")),
-                ),
-            ),
-            fix="mend-rows",
-            data={"count": rows},
-        )
+        return _count(probes, path, "SELECT count(*) FROM messages WHERE active IS NULL")
+    ends = (f"SELECT active FROM messages ORDER BY id {way} LIMIT {_SOME}" for way in ("", "DESC"))
+    return max(
+        _count(probes, path, f"SELECT count(*) FROM ({end}) WHERE active IS NULL") for end in ends
+    )
+
+
+class _Fault(NamedTuple):
+    """Rows that Hermes cannot use, except releases that repair them or do not read them."""
+
+    code: str
+    count_rows: Callable[[Probes, Path, Release], int]
+    title: str
+    harm: str
+    seen: str
+    """The evidence, with `{rows}` for how many there are."""
+    noun: str = "row"
+    severity: Severity = Severity.ERROR
+    is_harmless: Callable[[Release], bool] = lambda release: False
+    harmless: str = ""
+    data: Mapping[str, str] = {}
+
+
+_FAULTS = (
+    _Fault(
+        "DB-SCHEMAVERSION",
+        _versions,
+        "the schema version in state.db is not a number",
+        "Hermes cannot open the message history, so the bot remembers nothing and saves nothing.",
+        "schema_version: {rows} without a number",
+        severity=Severity.CRITICAL,
+    ),
+    _Fault(
+        "DB-JSON",
+        _invalid_json,
+        "settings of a session in state.db are not valid JSON",
+        "Listing, resuming and deleting any session fails with `malformed JSON`.",
+        "sessions.model_config: {rows}",
+        "invalid row",
+        is_harmless=lambda release: bool(release) and release < (0, 17),
+        harmless="This release works with it; newer releases cannot list sessions.",
+        data={"table": "sessions", "column": "model_config"},
+    ),
+    _Fault(
+        "DB-TITLES",
+        _repeated_titles,
+        "several sessions in state.db have the same title",
+        "At its next start Hermes cannot open the message history, so the bot remembers nothing "
+        "and saves nothing.",
+        "{rows} used more than once; the unique index is missing",
+        "title",
+        is_harmless=lambda release: release >= (0, 19),
+        harmless="At its next start this release removes the title from the older ones.",
+    ),
+    _Fault(
+        "DB-ACTIVE-NULL",
+        _without_mark,
+        "messages in state.db lack the mark that they are active",
+        "The bot does not see these messages in conversations, although they are stored.",
+        "messages.active: at least {rows} empty",
+        is_harmless=lambda release: release >= (0, 18, 1),
+        harmless="This release sets the mark at its next start.",
+    ),
+)

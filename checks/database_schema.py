@@ -23,7 +23,7 @@ from hermes_doctor.api import (
 )
 
 if TYPE_CHECKING:
-    from hermes_doctor.api import Changed, Missing, Structure
+    from hermes_doctor.api.database import ChangedPart, MissingPart, Structure
 
 _PLURALS = {"index": "indexes", "search index": "search indexes"}
 _NOUNS = {"full-text table": "search index"}
@@ -37,27 +37,27 @@ _NOUNS = {"full-text table": "search index"}
 )
 def database_schema(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Does every database have the structure that Hermes needs?"""
-    databases = probes.databases()
+    databases = probes.databases.files()
     if not databases.paths and not databases.unreadable:
         raise Skip("no database yet")
     yield from map(CouldNotLook, databases.unreadable)
     for path in databases.paths:
         name = probes.home.name_of(path)
         try:
-            header = probes.header(path)
+            header = probes.databases.header(path)
             if not header.empty and header.magic:  # other checks report those
                 yield from _judge(probes, path, name)
         except CouldNotLook as doubt:
-            yield CouldNotLook(text("{name}: {reason}", name=name, reason=doubt))
+            yield CouldNotLook("{name}: {reason}", name=name, reason=doubt)
         except FileNotFoundError:
-            yield CouldNotLook(text("{name} is missing, or a symlink to a missing file", name=name))
+            yield CouldNotLook("{name} is missing, or a symlink to a missing file", name=name)
 
 
 def _judge(probes: Probes, path: Path, name: str) -> Iterator[Finding]:
-    structure = probes.structure(path)
-    found = probes.schema(path)
-    if older := _downgraded(probes, structure, found.version):
-        yield _downgrade(name, older, found.version)
+    structure = probes.databases.structure(path)
+    schema = probes.databases.schema(path)
+    if older := _downgraded(probes, structure, schema.version):
+        yield _downgrade(name, older, schema.version)
     elif structure.newer:
         yield Finding(
             code="DB-NEWER",
@@ -72,9 +72,9 @@ def _judge(probes: Probes, path: Path, name: str) -> Iterator[Finding]:
                     text(
                         "schema version {schema}, application id {application}, user version "
                         "{user}",
-                        schema=found.version,
-                        application=found.application_id,
-                        user=found.user_version,
+                        schema=schema.version,
+                        application=schema.application_id,
+                        user=schema.user_version,
                     ),
                 ),
             ),
@@ -86,7 +86,7 @@ def _judge(probes: Probes, path: Path, name: str) -> Iterator[Finding]:
 def _is_unreadable(probes: Probes, path: Path, structure: Structure) -> bool:
     """Whether a table only looks missing, because the database is damaged; reported elsewhere."""
     tables = any(part.kind == "table" for part in structure.missing)
-    return tables and probes.condition(path).damage is not None
+    return tables and probes.databases.condition(path).damage is not None
 
 
 _SEARCH = 23
@@ -97,8 +97,8 @@ _MOST = 10_000
 
 def _downgraded(probes: Probes, structure: Structure, version: int | None) -> str | None:
     """Return the installed release if it is older than the one that wrote the database."""
-    installed = probes.installation()
-    if installed is None or version is None or not probes.is_release_known():
+    installed = probes.hermes.installation()
+    if installed is None or version is None or not probes.hermes.is_release_known():
         return None
     if not _SEARCH <= version <= _MOST:
         return None
@@ -125,11 +125,11 @@ def _downgrade(name: str, release: str, version: int | None) -> Finding:
 class _Cure(NamedTuple):
     """Who can put right what is missing or differs."""
 
-    missing: tuple[Missing, ...]
+    missing: tuple[MissingPart, ...]
     """What the fix adds."""
-    changed: tuple[Changed, ...]
+    changed: tuple[ChangedPart, ...]
     """What the fix corrects."""
-    by_hermes: tuple[Missing, ...]
+    by_hermes: tuple[MissingPart, ...]
     """What only Hermes can add, when it starts."""
     possible: bool
     """Whether the fix can do its part."""
@@ -138,26 +138,30 @@ class _Cure(NamedTuple):
 
 
 def _cure(probes: Probes, path: Path, structure: Structure, copies: int) -> _Cure:
-    ours = tuple(one for one in structure.missing if _can_be_made(probes, path, structure, one))
+    ours = tuple(
+        missing_part
+        for missing_part in structure.missing
+        if _can_be_made(probes, path, structure, missing_part)
+    )
     rest = tuple(one for one in structure.missing if one not in ours)
     wrong = tuple(part for part in structure.changed if part.breaks)
     lost = bool(copies) or any(one.if_missing != "healed" for one in rest)
-    guessed = structure.alien and probes.installation() is None
+    guessed = structure.alien and probes.hermes.installation() is None
     possible = not (lost or guessed or structure.beyond)
     return _Cure(ours, wrong, rest, possible, lost)
 
 
-def _can_be_made(probes: Probes, path: Path, structure: Structure, part: Missing) -> bool:
+def _can_be_made(probes: Probes, path: Path, structure: Structure, part: MissingPart) -> bool:
     query = structure.duplicates_query(part)
     if query is None:
         return structure.can_be_made(part)
-    return not probes.ask(path, query).rows
+    return not probes.databases.query(path, query).rows
 
 
 def _copies(probes: Probes, path: Path, structure: Structure) -> int:
     """Count the rows of missing tables whose text only a search index still has."""
     queries = filter(None, map(structure.copies_query, structure.missing))
-    answers = [probes.ask(path, query).rows for query in queries]
+    answers = [probes.databases.query(path, query).rows for query in queries]
     return sum(rows[0][0] for rows in answers if rows)
 
 
@@ -199,11 +203,11 @@ def _is_offered(probes: Probes, cure: _Cure) -> bool:
     """Whether the fix has something to do; what only Hermes can add needs a gateway to restart."""
     if not cure.possible:
         return False
-    return bool(cure.missing or cure.changed or (cure.by_hermes and probes.gateways()))
+    return bool(cure.missing or cure.changed or (cure.by_hermes and probes.gateway.running()))
 
 
 def _evidence(
-    name: str, missing: list[tuple[str, list[str]]], changed: tuple[Changed, ...]
+    name: str, missing: list[tuple[str, list[str]]], changed: tuple[ChangedPart, ...]
 ) -> Iterator[Evidence]:
     for kind, names in missing:
         listing = ", ".join(names)
@@ -243,7 +247,7 @@ def _title(name: str, missing: list[tuple[str, list[str]]], changed: int) -> str
     return text("{name} lacks {missing}", name=name, missing=lacking)
 
 
-def _weigh_changed(changed: tuple[Changed, ...]) -> tuple[Severity, str]:
+def _weigh_changed(changed: tuple[ChangedPart, ...]) -> tuple[Severity, str]:
     """Rate parts that are declared differently, and say why."""
     effects = {part.effect for part in changed}
     if "crash" in effects:
@@ -269,7 +273,7 @@ def _weigh_copies(copies: int) -> tuple[Severity, str]:
     )
 
 
-def _weigh(probes: Probes, missing: tuple[Missing, ...]) -> tuple[Severity, str]:
+def _weigh(probes: Probes, missing: tuple[MissingPart, ...]) -> tuple[Severity, str]:
     """Rate parts that are missing, and say why."""
     fates = {part.if_missing for part in missing}
     if fates == {"healed"}:
@@ -301,7 +305,7 @@ def _weigh_healed(probes: Probes, kinds: set[str]) -> tuple[Severity, str]:
         return Severity.INFO, (
             "Hermes works without it, but more slowly, and adds it at its next start."
         )
-    running = bool(probes.gateways())
+    running = bool(probes.gateway.running())
     if running and kinds <= {"index", "trigger"}:
         return Severity.ERROR, (
             "Searching does not find new messages. Hermes adds the trigger only when the gateway "

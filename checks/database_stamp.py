@@ -45,10 +45,10 @@ class _Seen(NamedTuple):
 def database_stamp(probes: Probes) -> Iterator[Finding]:
     """Is state.db the same database as before?"""
     path = probes.home / _NAME
-    if path not in probes.databases().paths:
+    if path not in probes.databases.files().paths:
         raise Skip("no state.db yet")
     try:
-        if probes.is_reported(path):
+        if probes.databases.is_reported(path):
             raise Skip("state.db cannot be read; another check reports it")
         current = _current(probes, path)
     except FileNotFoundError:
@@ -101,17 +101,17 @@ def database_stamp(probes: Probes) -> Iterator[Finding]:
 
 def _current(probes: Probes, path: Path) -> int:
     """The number of the database; its log may have a newer header than the file."""
-    head = probes.header(path)
+    head = probes.databases.header(path)
     if not head.magic or not head.application_id:
         return 0
-    rows = probes.rows(path, "PRAGMA application_id")
+    rows = probes.databases.rows(path, "PRAGMA application_id")
     found = rows[0][0] if rows else 0
     return found if isinstance(found, int) else 0
 
 
 def _token(probes: Probes, path: Path) -> int:
     """The number that state_meta has; 0 if it has none."""
-    rows = probes.rows(path, _TOKEN, "state_meta")
+    rows = probes.databases.rows(path, _TOKEN, "state_meta")
     said = str(rows[0][0]) if rows else ""
     try:
         return (int(said[:8], 16) & 0x7FFFFFFF) or 1
@@ -122,17 +122,17 @@ def _token(probes: Probes, path: Path) -> int:
 def _earlier(probes: Probes, path: Path) -> Iterator[_Seen]:
     """The numbers in recent copies of state.db, and in the notes of logs that were set aside."""
     since = datetime.now(UTC) - _RECENT
-    for one in probes.copies(path)[:_MOST]:
-        at = moment(one.mtime_ns)
+    for copy in probes.databases.copies(path)[:_MOST]:
+        at = moment(copy.mtime_ns)
         if at < since:
             break
         try:
-            head = probes.header(one.path)
+            head = probes.databases.header(copy.path)
         except (CouldNotLook, FileNotFoundError):
             continue
         if head.magic and head.application_id:
-            yield _Seen(head.application_id, probes.home.name_of(one.path), at)
-    for kept in probes.unsaved().retired[-_MOST:]:
+            yield _Seen(head.application_id, probes.home.name_of(copy.path), at)
+    for kept in probes.stores.unsaved_turns().retired[-_MOST:]:
         stamp = _noted(kept.path / "manifest.json")
         if stamp and kept.at >= since:
             yield _Seen(stamp, kept.path.name, kept.at)

@@ -17,7 +17,7 @@ from hermes_doctor.api import (
 )
 
 if TYPE_CHECKING:
-    from hermes_doctor.api import OtherGateway, Runtime
+    from hermes_doctor.api.gateway import OtherGateway, Runtime
 
 _NAMES = ("gateway.pid", "gateway.lock")
 
@@ -25,8 +25,8 @@ _NAMES = ("gateway.pid", "gateway.lock")
 @check(id="gateway-lock", group="gateway", codes=["GW-STALE-PID", "GW-LOCK-LOST", "GW-DUPLICATE"])
 def gateway_lock(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Can the gateway start, and only once?"""
-    running = [gateway.pid for gateway in probes.gateways()]
-    runtime = probes.runtime()
+    running = [gateway.pid for gateway in probes.gateway.running()]
+    runtime = probes.gateway.runtime()
     for doubt in runtime.doubts:
         yield CouldNotLook(doubt)
     if running:
@@ -42,8 +42,8 @@ def gateway_lock(probes: Probes) -> Iterator[Finding | CouldNotLook]:
 
 
 def _held(probes: Probes, pid: int) -> Finding:
-    name = probes.command(pid)
-    if probes.process(pid) is None:
+    name = probes.machine.command(pid)
+    if probes.machine.process(pid) is None:
         title = text("a child of the ended process {pid} holds gateway.lock", pid=pid)
     elif name:
         title = text("process {pid} ({name}) holds gateway.lock", pid=pid, name=name)
@@ -69,9 +69,9 @@ def _held(probes: Probes, pid: int) -> Finding:
 
 def _in_the_way(probes: Probes) -> Iterator[Finding]:
     """Report pid and lock files that no start can remove; Hermes fails to do so silently."""
-    if probes.is_home_closed():  # another check reports the whole home
+    if probes.gateway.is_home_closed():  # another check reports the whole home
         return
-    user = probes.gateway_user()
+    user = probes.gateway.user()
     for name in _NAMES:
         taken = snapshot(probes.home / name)
         what = ""
@@ -100,11 +100,11 @@ def _left(probes: Probes, runtime: Runtime) -> Iterator[Finding]:
     taken = snapshot(probes.home / "gateway.pid")
     if owner is None or taken.kind != "file":
         return
-    copied = probes.copied_from()
+    copied = probes.health.copied_from()
     if copied and copied.pid == owner.pid:
         yield _copied(copied)
         return
-    seen = probes.process(owner.pid)
+    seen = probes.machine.process(owner.pid)
     if seen is None:
         what = f"process {owner.pid} has ended"
     elif seen.doing == "Z":
@@ -150,7 +150,7 @@ def _several(probes: Probes, runtime: Runtime, running: list[int]) -> Iterator[F
     holders, lost = [], []
     for pid in running:
         try:
-            vitals = probes.vitals(pid)
+            vitals = probes.machine.vitals(pid)
         except CouldNotLook:
             continue
         if vitals.kinds and vitals.kinds.get("gateway.lock"):

@@ -19,12 +19,19 @@ from hermes_doctor.api import (
     listed,
     shorten,
     snapshot,
-    spoken,
     text,
 )
+from hermes_doctor.api.stores import redact_log_text
 
 if TYPE_CHECKING:
-    from hermes_doctor.api import Life, NextStart, OtherGateway, Runtime, Supervision, Unit
+    from hermes_doctor.api.gateway import (
+        GatewayLife,
+        NextStart,
+        OtherGateway,
+        Runtime,
+        Supervision,
+        Unit,
+    )
 
 _CODES = [
     *("GW-DOWN", "GW-DIED", "GW-OOM", "GW-CLEAN-EXIT-DEAD", "GW-DRAIN-HANG", "GW-NOT-ENABLED"),
@@ -70,27 +77,27 @@ class End(NamedTuple):
 @check(id="gateway-running", group="gateway", codes=_CODES)
 def gateway_running(probes: Probes) -> Iterator[Finding]:
     """Is the gateway of this home running?"""
-    gateways, runtime = probes.gateways(), probes.runtime()
+    gateways, runtime = probes.gateway.running(), probes.gateway.runtime()
     if gateways:
         yield from _draining(runtime, [gateway.pid for gateway in gateways])
         return
     if runtime.unseen:
         raise CouldNotLook(runtime.unseen)
-    if server := probes.served_by():
+    if server := probes.gateway.served_by():
         raise Skip(
-            text("the gateway of the root home (process {pid}) serves this profile", pid=server.pid)
+            "the gateway of the root home (process {pid}) serves this profile", pid=server.pid
         )
-    lives = probes.diary()
+    lives = probes.gateway.diary()
     _elsewhere(probes)
-    if due := probes.next_start():
-        yield _between_starts(due, probes.last_worked())
+    if due := probes.health.next_start():
+        yield _between_starts(due, probes.health.last_worked())
         return
     wanted = _wanted(probes, runtime)
     if not (runtime.ever or lives or wanted):
         yield _never_ran(probes)
         return
     last = _last(runtime, lives)
-    copied = probes.copied_from()
+    copied = probes.health.copied_from()
     if copied and (last is None or last.pid == copied.pid):
         end = _copied(copied)
     else:
@@ -98,7 +105,7 @@ def gateway_running(probes: Probes) -> Iterator[Finding]:
         end = _by_us(probes, runtime, lives) or _end(probes, runtime, last, wanted)
     if end.cause:
         yield end.cause
-    since = end.cause.since if end.cause else probes.last_worked() or runtime.updated_at
+    since = end.cause.since if end.cause else probes.health.last_worked() or runtime.updated_at
     calm = end.purpose and (not wanted or _rests(probes))
     ran = bool(wanted or ((last or runtime.state in _UP) and not end.orderly))
     ran = ran and not calm and not (last and _is_forgotten(probes, runtime, last))
@@ -172,21 +179,21 @@ def _draining(runtime: Runtime, running: list[int]) -> Iterator[Finding]:
 def _elsewhere(probes: Probes) -> None:
     """Raise Skip if a gateway elsewhere answers, CouldNotLook if that is unclear."""
     try:
-        pulse = probes.pulse()
+        pulse = probes.health.pulse()
     except CouldNotLook:
         return
     if pulse.running:
-        raise Skip(text("the gateway runs elsewhere and answers: {answer}", answer=pulse.what))
+        raise Skip("the gateway runs elsewhere and answers: {answer}", answer=pulse.what)
     if pulse.running is None:
         raise CouldNotLook(
-            text("no gateway runs here; could not reach one elsewhere: {reason}", reason=pulse.what)
+            "no gateway runs here; could not reach one elsewhere: {reason}", reason=pulse.what
         )
 
 
 def _wanted(probes: Probes, runtime: Runtime) -> tuple[str, str] | None:
     """Return what asks for the gateway to run, as evidence; None if nothing does."""
     try:
-        supervision: Supervision | None = probes.supervision()
+        supervision: Supervision | None = probes.gateway.supervision()
     except CouldNotLook:
         supervision = None
     for unit in supervision.units if supervision else ():
@@ -206,12 +213,12 @@ def _rests(probes: Probes) -> bool:
     return bool(units) and all(unit.was_stopped for unit in units)
 
 
-def _is_forgotten(probes: Probes, runtime: Runtime, last: Life) -> bool:
+def _is_forgotten(probes: Probes, runtime: Runtime, last: GatewayLife) -> bool:
     """Return whether systemd no longer knows if its unit was stopped by a command.
 
     It forgets a unit that is inactive and not enabled, at the latest when the machine restarts.
     """
-    if probes.rebooted_since(last.ended or _last_sign(runtime, last)):
+    if probes.machine.rebooted_since(last.ended or _last_sign(runtime, last)):
         return False
     return any(
         unit.state == "inactive" and unit.settings.get("InactiveEnterTimestampMonotonic") == "0"
@@ -222,7 +229,7 @@ def _is_forgotten(probes: Probes, runtime: Runtime, last: Life) -> bool:
 def _units(probes: Probes) -> tuple[Unit, ...]:
     """Return every service or container for this home, as far as they can be seen."""
     try:
-        return probes.supervision().units
+        return probes.gateway.supervision().units
     except CouldNotLook:
         return ()
 
@@ -230,13 +237,15 @@ def _units(probes: Probes) -> tuple[Unit, ...]:
 def _never_ran(probes: Probes) -> Finding:
     """Report a home with platforms whose gateway left no sign of a run; Skip without platforms."""
     try:
-        platforms = [one for one in probes.platforms() if one.link != "listening"]
+        platforms = [
+            platform for platform in probes.settings.platforms() if platform.link != "listening"
+        ]
     except CouldNotLook:
         platforms = []
     if not platforms:
         raise Skip("no platform is set up, and no gateway has run here")
     traces = [name for name in _TRACES if snapshot(probes.home / name).kind != "absent"]
-    log = probes.gateway_log()
+    log = probes.logs.gateway_log()
     setting = Evidence(
         platforms[0].because,
         text("sets up {names}", names=listed([one.label for one in platforms])),
@@ -261,12 +270,12 @@ def _never_ran(probes: Probes) -> Finding:
     )
 
 
-def _last(runtime: Runtime, lives: list[Life]) -> Life | None:
+def _last(runtime: Runtime, lives: list[GatewayLife]) -> GatewayLife | None:
     """Return the run that ended last."""
     return max(lives, key=lambda life: life.ended or _last_sign(runtime, life), default=None)
 
 
-def _last_sign(runtime: Runtime, life: Life) -> datetime:
+def _last_sign(runtime: Runtime, life: GatewayLife) -> datetime:
     """Return the last time at which there is evidence that this run was alive."""
     signs = [life.began]
     if runtime.state_owner and runtime.state_owner.pid == life.pid and runtime.updated_at:
@@ -277,7 +286,7 @@ def _last_sign(runtime: Runtime, life: Life) -> datetime:
 
 
 def _end(
-    probes: Probes, runtime: Runtime, last: Life | None, wanted: tuple[str, str] | None
+    probes: Probes, runtime: Runtime, last: GatewayLife | None, wanted: tuple[str, str] | None
 ) -> End:
     if last is None:
         return _by_state(runtime)
@@ -288,7 +297,7 @@ def _end(
     killed = last.how in ("gone", "alive")
     if killed or (last.how == "failed" and runtime.clean_shutdown):
         sign = last.ended or _last_sign(runtime, last)
-        if probes.rebooted_since(sign):
+        if probes.machine.rebooted_since(sign):
             return _rebooted(probes, sign, diary, orderly=not killed)
     if killed:
         return _killed(probes, runtime, last, diary)
@@ -360,19 +369,24 @@ def _reason(runtime: Runtime) -> tuple[Evidence, ...]:
     if not runtime.exit_reason:
         return ()
     return (
-        Evidence(_STATE, f"{runtime.state}: {shorten(spoken(runtime.exit_reason[:2000]), _LONG)}"),
+        Evidence(
+            _STATE,
+            f"{runtime.state}: {shorten(redact_log_text(runtime.exit_reason[:2000]), _LONG)}",
+        ),
     )
 
 
 def _fatal(runtime: Runtime) -> Iterator[Evidence]:
     """Yield the platforms that failed for good, as far as the reason does not name them."""
-    for name, one in runtime.platforms.items():
-        words = one.error_message or one.error_code or ""
-        if one.state == "fatal" and f"{name}:" not in (runtime.exit_reason or ""):
-            yield Evidence(_STATE, f"{name}: fatal, {shorten(spoken(words[:2000]), _LONG)}")
+    for name, platform_state in runtime.platforms.items():
+        words = platform_state.error_message or platform_state.error_code or ""
+        if platform_state.state == "fatal" and f"{name}:" not in (runtime.exit_reason or ""):
+            yield Evidence(
+                _STATE, f"{name}: fatal, {shorten(redact_log_text(words[:2000]), _LONG)}"
+            )
 
 
-def _is_of(runtime: Runtime, last: Life) -> bool:
+def _is_of(runtime: Runtime, last: GatewayLife) -> bool:
     owner = runtime.state_owner
     return owner is not None and owner.pid == last.pid
 
@@ -391,9 +405,9 @@ def _copied(other: OtherGateway) -> End:
     return End(None, what, evidence, step=step if other.blocks else "", blocked=other.blocks)
 
 
-def _by_us(probes: Probes, runtime: Runtime, lives: list[Life]) -> End | None:
+def _by_us(probes: Probes, runtime: Runtime, lives: list[GatewayLife]) -> End | None:
     """Return an end caused by this tool, if it stopped the gateway and left it down."""
-    run = probes.left_down()
+    run = probes.records.left_down()
     starts = [*runtime.starts, *(life.began for life in lives)]
     if run is None or any(start > run.ended_at for start in starts):
         return None
@@ -410,7 +424,7 @@ def _by_us(probes: Probes, runtime: Runtime, lives: list[Life]) -> End | None:
     return End(None, what, evidence, orderly=not run.wanted, ours=True)
 
 
-def _history(last: Life) -> str:
+def _history(last: GatewayLife) -> str:
     start = f"process {last.pid} started {clock(last.began)}"
     if last.ended is None:
         return f"{start}, no exit recorded"
@@ -436,7 +450,7 @@ def _left_dead(
 
 def _by_command(probes: Probes, diary: Evidence) -> End:
     """Explain a gateway whose service or container was stopped by a command."""
-    unit = probes.supervision().units[0]
+    unit = probes.gateway.supervision().units[0]
     what = text(
         "A command stopped {unit}, so {manager} leaves it stopped.",
         unit=text("the container {name}", name=unit.name) if unit.kind == "docker" else unit.name,
@@ -462,14 +476,14 @@ def _rebooted(probes: Probes, ended: datetime, diary: Evidence, *, orderly: bool
             data={"unit": off[0]},
         )
     what = "Nobody gets an answer. The machine restarted, and nothing started the gateway again."
-    earlier = orderly and probes.rebooted_since(ended + _REBOOT)
+    earlier = orderly and probes.machine.rebooted_since(ended + _REBOOT)
     return End(cause, what, (diary,), orderly=earlier)
 
 
-def _killed(probes: Probes, runtime: Runtime, last: Life, diary: Evidence) -> End:
+def _killed(probes: Probes, runtime: Runtime, last: GatewayLife, diary: Evidence) -> End:
     """Explain an end without an exit record: a kill, lack of memory, a reboot or a crash."""
     since = _last_sign(runtime, last)
-    kill = probes.kill(last.pid, last.began)
+    kill = probes.machine.kill(last.pid, last.began)
     if kill:
         cause = Finding(
             code="GW-OOM",
@@ -483,7 +497,7 @@ def _killed(probes: Probes, runtime: Runtime, last: Life, diary: Evidence) -> En
             next="Raise its memory limit, or stop other programs that need much memory.",
         )
         return End(cause, _SILENT)
-    hung = probes.cut_off().get(last.pid)
+    hung = probes.gateway.cut_off().get(last.pid)
     if hung and hung >= last.began:
         cause = Finding(
             code="GW-DRAIN-HANG",
@@ -500,7 +514,7 @@ def _killed(probes: Probes, runtime: Runtime, last: Life, diary: Evidence) -> En
         diary,
         Evidence(_STATE, f"gateway_state: {runtime.state}"),
     )
-    if probes.memory_kills():
+    if probes.machine.memory_kills():
         evidence += (Evidence("cgroup", "processes were killed here: out of memory"),)
     cause = Finding(
         code="GW-DIED",

@@ -4,28 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import (
-    Edit,
-    Evidence,
-    Finding,
-    Odd,
-    Probes,
-    Put,
-    Rename,
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, text
+from hermes_doctor.api.edits import Edit, Put, Rename
+from hermes_doctor.api.providers import (
+    ConfiguredRoute,
     Resolved,
-    Severity,
-    Way,
-    check,
-    configured,
-    kinds,
-    own_provider,
-    own_providers,
-    said,
-    text,
-    urls,
-    users,
-    ways,
+    provider_entries,
+    provider_entry,
+    redact_for_display,
+    resolved_or_skip,
+    routes,
+    severity_if_broken,
 )
+from hermes_doctor.api.settings import WrongType, provider_mistakes, urls, whole_number
 
 _VARIABLES = ("HERMES_MODEL", "LLM_MODEL", "OPENAI_MODEL")
 
@@ -38,28 +29,30 @@ _VARIABLES = ("HERMES_MODEL", "LLM_MODEL", "OPENAI_MODEL")
 )
 def model_name(probes: Probes) -> Iterator[Finding]:
     """Is the model name valid and still served?"""
-    found = configured(probes)
-    main = ways(found)[0]
-    odd = list(kinds.odd(found.world))
-    for one in odd:
-        yield _kind(found, one)
-    trouble = found.main.trouble
+    resolved = resolved_or_skip(probes)
+    main = routes(resolved)[0]
+    odd = list(provider_mistakes.wrong_types(resolved.world))
+    for wrong_type in odd:
+        yield _kind(resolved, wrong_type)
+    trouble = resolved.main.trouble
     if trouble and trouble.kind == "malformed" and not odd:
-        yield _malformed(found, trouble.why)
+        yield _malformed(resolved, trouble.why)
     if not any(one.path[:2] in (("model", "default"), ("model",)) for one in odd):
-        yield from _missing(found, main)
-    for way in ways(found):
-        yield from _retired(found, way)
-    yield from _context(found, main)
+        yield from _missing(resolved, main)
+    for way in routes(resolved):
+        yield from _retired(resolved, way)
+    yield from _context(resolved, main)
 
 
-def _kind(found: Resolved, one: Odd) -> Finding:
-    path = ".".join(map(str, one.path))
-    quoted, severity = _quoted(found, one), _severity(found, one)
+def _kind(resolved: Resolved, wrong_type: WrongType) -> Finding:
+    path = ".".join(map(str, wrong_type.path))
+    quoted, severity = _quoted(resolved, wrong_type), _severity(resolved, wrong_type)
     return Finding(
         code="CFG-TYPE",
         severity=severity,
-        title=text("{path} must be text, not {kind}", path=said(path), kind=one.kind),
+        title=text(
+            "{path} must be text, not {kind}", path=redact_for_display(path), kind=wrong_type.kind
+        ),
         subject=path,
         detail=(
             "Every message fails. Without quotation marks YAML does not read the value as text."
@@ -71,51 +64,60 @@ def _kind(found: Resolved, one: Odd) -> Finding:
             else "Hermes cannot use the value."
         ),
         evidence=(
-            Evidence(found.world.document.source(*one.path).place, f"YAML reads {one.kind}"),
+            Evidence(
+                resolved.world.document.source(*wrong_type.path).place,
+                f"YAML reads {wrong_type.kind}",
+            ),
         ),
         fix="rewrite-setting" if quoted else None,
-        data={"edits": (Put(one.path, quoted),)},
+        data={"edits": (Put(wrong_type.path, quoted),)},
         next="" if quoted else "Write the name as text, or delete the line.",
     )
 
 
-def _malformed(found: Resolved, why: str) -> Finding:
+def _malformed(resolved: Resolved, why: str) -> Finding:
     """Report a malformed value outside `model:` that makes every message fail."""
     return Finding(
         code="CFG-TYPE",
-        severity=ways(found)[0].severity,
+        severity=routes(resolved)[0].severity,
         title="a provider setting in config.yaml must be text",
         subject="config.yaml",
         detail="Every message fails.",
-        evidence=(Evidence(found.world.document.source("providers").place, said(why)),),
+        evidence=(
+            Evidence(resolved.world.document.source("providers").place, redact_for_display(why)),
+        ),
         next="Put quotation marks around the value, or delete the line.",
     )
 
 
-def _quoted(found: Resolved, one: Odd) -> str | None:
+def _quoted(resolved: Resolved, wrong_type: WrongType) -> str | None:
     """Return the value as quoted text, if that gives a usable name."""
-    if one.text is None or one.kind == "true or false":
+    if wrong_type.text is None or wrong_type.kind == "true or false":
         return None
-    if one.path[-1] != "provider":
-        return one.text
-    known = found.world.release.provider(one.text) or own_provider(found.world, one.text)
-    return one.text if known else None
+    if wrong_type.path[-1] != "provider":
+        return wrong_type.text
+    known = resolved.world.release.provider(wrong_type.text) or provider_entry(
+        resolved.world, wrong_type.text
+    )
+    return wrong_type.text if known else None
 
 
-def _severity(found: Resolved, one: Odd) -> Severity:
-    if one.path[0] in ("model", "provider", "base_url"):
-        works = one.path[-1] == "provider" and found.main.trouble is None
-        return Severity.WARNING if works else ways(found)[0].severity
-    entry = next((e for e in own_providers(found.world) if e.path == one.path[:2]), None)
-    return users(found, entry) if entry else Severity.WARNING
+def _severity(resolved: Resolved, wrong_type: WrongType) -> Severity:
+    if wrong_type.path[0] in ("model", "provider", "base_url"):
+        works = wrong_type.path[-1] == "provider" and resolved.main.trouble is None
+        return Severity.WARNING if works else routes(resolved)[0].severity
+    entry = next(
+        (e for e in provider_entries(resolved.world) if e.path == wrong_type.path[:2]), None
+    )
+    return severity_if_broken(resolved, entry) if entry else Severity.WARNING
 
 
-def _missing(found: Resolved, way: Way) -> Iterator[Finding]:
+def _missing(resolved: Resolved, way: ConfiguredRoute) -> Iterator[Finding]:
     """Report that no model is set where the gateway looks for one."""
     if way.route.trouble or way.route.model.value:
         return
-    block = found.world.raw.get("model")
-    edits, detail = _named_elsewhere(found, way, block)
+    block = resolved.world.raw.get("model")
+    edits, detail = _named_elsewhere(resolved, way, block)
     url = way.route.base_url.value if way.route.base_url else None
     own = way.route.provider is not None and way.route.provider.value == "custom"
     own = own and urls.is_public(url or "")  # Hermes asks a local server for its model
@@ -126,7 +128,7 @@ def _missing(found: Resolved, way: Way) -> Iterator[Finding]:
         subject="model.default",
         detail=detail,
         evidence=(
-            Evidence(found.world.document.source("model").place, "model.default is not set"),
+            Evidence(resolved.world.document.source("model").place, "model.default is not set"),
         ),
         fix="set-model" if edits else None,
         data={"edits": edits},
@@ -134,7 +136,9 @@ def _missing(found: Resolved, way: Way) -> Iterator[Finding]:
     )
 
 
-def _named_elsewhere(found: Resolved, way: Way, block: object) -> tuple[tuple[Edit, ...], str]:
+def _named_elsewhere(
+    resolved: Resolved, way: ConfiguredRoute, block: object
+) -> tuple[tuple[Edit, ...], str]:
     path = ("model", "default")
     fits = block is None or isinstance(block, dict)
     if isinstance(block, dict) and isinstance(block.get("name"), str) and block["name"].strip():
@@ -148,11 +152,11 @@ def _named_elsewhere(found: Resolved, way: Way, block: object) -> tuple[tuple[Ed
         return (Put(path, named),), text(
             "Requests name no model. {provider} sets {model}, but the gateway reads only "
             "`model.default`.",
-            provider=said(way.own.name if way.own else ""),
-            model=said(named),
+            provider=redact_for_display(way.own.name if way.own else ""),
+            model=redact_for_display(named),
         )
     for name in _VARIABLES:
-        value = found.world.getenv(name)
+        value = resolved.world.getenv(name)
         if value and fits:
             return (Put(path, str(value)),), text(
                 "Requests name no model. {variable} is set, but the gateway reads only "
@@ -162,7 +166,7 @@ def _named_elsewhere(found: Resolved, way: Way, block: object) -> tuple[tuple[Ed
     return (), "Requests name no model, so the provider chooses one or refuses."
 
 
-def _retired(found: Resolved, way: Way) -> Iterator[Finding]:
+def _retired(resolved: Resolved, way: ConfiguredRoute) -> Iterator[Finding]:
     """Report a model that a release of Hermes lists as retired."""
     model = (way.route.model.value or "").strip().lower()
     goes_to = way.route.provider.value if way.route.provider else None
@@ -171,7 +175,7 @@ def _retired(found: Resolved, way: Way) -> Iterator[Finding]:
     vendor, slash, bare = model.rpartition("/")
     owner = {"xai-oauth": "xai", "x-ai": "xai", "google": "gemini"}
     by = owner.get(vendor, vendor) if slash and goes_to in ("openrouter", "nous") else goes_to
-    known = found.world.release.ever("retired").get(f"{owner.get(by, by)} {bare}")
+    known = resolved.world.release.ever("retired").get(f"{owner.get(by, by)} {bare}")
     if known is None or (goes_to in ("openrouter", "nous") and by == "gemini"):
         return
     instead = str(known["is"])
@@ -180,26 +184,26 @@ def _retired(found: Resolved, way: Way) -> Iterator[Finding]:
     yield Finding(
         code="CFG-MODEL",
         severity=Severity.WARNING,
-        title=text("{model} is retired", model=said(way.route.model.value)),
-        subject=f"{way.route.path}: {said(model)}",
+        title=text("{model} is retired", model=redact_for_display(way.route.model.value)),
+        subject=f"{way.route.path}: {redact_for_display(model)}",
         detail=(
             text(
                 "The provider probably rejects it, so messages fail. Its successor is {model}.",
-                model=said(instead),
+                model=redact_for_display(instead),
             )
             if instead
             else "The provider probably rejects it, so messages fail."
         ),
-        evidence=(Evidence(way.route.model.source.place, f"model: {said(model)}"),),
+        evidence=(Evidence(way.route.model.source.place, f"model: {redact_for_display(model)}"),),
         fix="set-model" if edits else None,
         data={"edits": edits},
         next="" if edits else "Choose another model with `hermes model`.",
     )
 
 
-def _context(found: Resolved, way: Way) -> Iterator[Finding]:
+def _context(resolved: Resolved, way: ConfiguredRoute) -> Iterator[Finding]:
     """Report a context length that Hermes refuses as too small or ignores as not a number."""
-    raw = found.world.raw
+    raw = resolved.world.raw
     block = raw.get("model")
     at_top = not (isinstance(block, dict) and block.get("context_length")) and raw.get(
         "context_length"
@@ -210,12 +214,12 @@ def _context(found: Resolved, way: Way) -> Iterator[Finding]:
         value = block.get("context_length")
     if value is None:
         return
-    number, meant = kinds.whole(value), kinds.length(value)
-    if number is not None and (number >= kinds.SMALLEST or number <= 0):
+    number, meant = whole_number(value), provider_mistakes.meant_context_length(value)
+    if number is not None and (number >= provider_mistakes.SMALLEST_CONTEXT or number <= 0):
         return
     small = number is not None
     edits: tuple[Edit, ...] = ()
-    if not small and meant is not None and meant >= kinds.SMALLEST:
+    if not small and meant is not None and meant >= provider_mistakes.SMALLEST_CONTEXT:
         edits = (Put(path, meant),)
     yield Finding(
         code="CFG-CONTEXT-LENGTH",
@@ -224,7 +228,7 @@ def _context(found: Resolved, way: Way) -> Iterator[Finding]:
             text(
                 "context_length {number} is below the minimum of {minimum:,}",
                 number=number,
-                minimum=kinds.SMALLEST,
+                minimum=provider_mistakes.SMALLEST_CONTEXT,
             )
             if small
             else "context_length is not a number"
@@ -239,7 +243,8 @@ def _context(found: Resolved, way: Way) -> Iterator[Finding]:
         ),
         evidence=(
             Evidence(
-                found.world.document.source(*path).place, f"context_length: {said(str(value))}"
+                resolved.world.document.source(*path).place,
+                f"context_length: {redact_for_display(str(value))}",
             ),
         ),
         fix="rewrite-setting" if edits else None,

@@ -5,20 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import (
-    Evidence,
-    Finding,
-    Probes,
-    Severity,
-    Skip,
-    check,
-    snapshot,
-    text,
-    unknown_platforms,
-)
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, snapshot, text
+from hermes_doctor.api.settings import unknown_platforms
 
 if TYPE_CHECKING:
-    from hermes_doctor.api import Packages, Platform
+    from hermes_doctor.api.gateway import Packages
+    from hermes_doctor.api.settings import Platform
 
 _OFF = "HERMES_DISABLE_LAZY_INSTALLS"
 _PLUGINS_SINCE = {
@@ -39,46 +31,49 @@ _TARGET = "HERMES_LAZY_INSTALL_TARGET"
 )
 def platform_adapters(probes: Probes) -> Iterator[Finding]:
     """Can Hermes load every platform that is set up?"""
-    found = probes.installation()
-    if found is None:
+    installation = probes.hermes.installation()
+    if installation is None:
         raise Skip("no Hermes found")
-    yield from _unknown(probes, found.version)
-    if probes.gateways():
+    yield from _unknown(probes, installation.version)
+    if probes.gateway.running():
         return  # a running gateway reports what it has loaded
-    packages = probes.packages()
+    packages = probes.hermes.packages()
     if packages is None or "gateway" not in packages.names:
-        yield from _disabled_ones(probes, found.version)
+        yield from _disabled_ones(probes, installation.version)
         raise Skip("the files of Hermes are not in its Python environment")
-    for platform in probes.platforms():
+    for platform in probes.settings.platforms():
         why = _not_loaded(probes, packages, platform)
         if why:
-            cures = [one.cure for one in probes.breaks() if one.platform == platform.name]
+            cures = [one.cure for one in probes.settings.breaks() if one.platform == platform.name]
             yield _unregistered(platform, why, cures)
         elif platform.library and not packages.has(platform.library):
-            yield from _missing(probes, packages, platform, found.version)
+            yield from _missing(probes, packages, platform, installation.version)
 
 
 def _unknown(probes: Probes, version: str) -> Iterator[Finding]:
     """Report platforms that another release has but this one does not."""
-    for one in unknown_platforms(probes.resolved().world):
+    for unknown_platform in unknown_platforms(probes.settings.resolved().world):
         yield Finding(
             code="PLUGIN-NOT-REGISTERED",
             severity=Severity.ERROR,
             title=text(
-                "Hermes {version} does not support {platform}", version=version, platform=one.label
+                "Hermes {version} does not support {platform}",
+                version=version,
+                platform=unknown_platform.label,
             ),
-            subject=one.name,
+            subject=unknown_platform.name,
             detail=text(
                 "Nobody on {platform} gets an answer. Hermes has supported it since {release}.",
-                platform=one.label,
-                release=one.since,
+                platform=unknown_platform.label,
+                release=unknown_platform.since,
             ),
             evidence=(
-                Evidence(one.place, f"{one.variable} is set"),
-                Evidence(f"Hermes {version}", f"no {one.name}"),
+                Evidence(unknown_platform.place, f"{unknown_platform.variable} is set"),
+                Evidence(f"Hermes {version}", f"no {unknown_platform.name}"),
             ),
             next=text(
-                "Run `hermes update`, or remove the variables of {platform}.", platform=one.label
+                "Run `hermes update`, or remove the variables of {platform}.",
+                platform=unknown_platform.label,
             ),
         )
 
@@ -98,7 +93,7 @@ def _not_loaded(probes: Probes, packages: Packages, platform: Platform) -> Evide
 def _disabled_ones(probes: Probes, version: str) -> Iterator[Finding]:
     """Report platforms whose plugins are disabled, where the files of Hermes cannot be read."""
     release = tuple(int(part) for part in version.split(".")[:2] if part.isdecimal())
-    for platform in probes.platforms():
+    for platform in probes.settings.platforms():
         since = _PLUGINS_SINCE.get(platform.name)
         why = _disabled(probes, platform) if since and release >= since else None
         if why:
@@ -107,7 +102,7 @@ def _disabled_ones(probes: Probes, version: str) -> Iterator[Finding]:
 
 def _disabled(probes: Probes, platform: Platform) -> Evidence | None:
     """Return the entry of plugins.disabled that names the plugin of a platform."""
-    world = probes.resolved().world
+    world = probes.settings.resolved().world
     disabled = world.raw.get("plugins")
     names = disabled.get("disabled") if isinstance(disabled, dict) else None
     for name in names if isinstance(names, list) else ():
@@ -150,7 +145,7 @@ def _missing(
     probes: Probes, packages: Packages, platform: Platform, version: str
 ) -> Iterator[Finding]:
     library = platform.library or ""
-    world = probes.resolved().world
+    world = probes.settings.resolved().world
     if not packages.alone or world.getenv(_TARGET):
         return  # the library may be installed elsewhere
     lazy = _is_lazy(probes, packages, platform)
@@ -188,7 +183,7 @@ def _missing(
 
 def _is_lazy(probes: Probes, packages: Packages, platform: Platform) -> bool:
     """Return whether this release installs the library itself and is allowed to."""
-    world = probes.resolved().world
+    world = probes.settings.resolved().world
     security = world.raw.get("security")
     allowed = security.get("allow_lazy_installs", True) if isinstance(security, dict) else True
     if not allowed or world.getenv(_OFF) == "1":

@@ -20,7 +20,7 @@ from hermes_doctor.api import (
 )
 
 if TYPE_CHECKING:
-    from hermes_doctor.api import Connection, Gateway, Link
+    from hermes_doctor.api.gateway import Connection, Gateway, PlatformConnections
 
 _CODES = [
     "DC-ZOMBIE",
@@ -46,7 +46,7 @@ _SOME, _MANY = 20, 100
 @check(id="platform-links", group="connections", codes=_CODES, limit=9, needs="gateway")
 def platform_links(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Does every connected platform have a live connection?"""
-    gateways = probes.gateways()
+    gateways = probes.gateway.running()
     for gateway in gateways:
         try:
             yield from _look(probes, gateway)
@@ -55,22 +55,22 @@ def platform_links(probes: Probes) -> Iterator[Finding | CouldNotLook]:
 
 
 def _look(probes: Probes, gateway: Gateway) -> Iterator[Finding]:
-    found = probes.connections(gateway.pid)
-    yield from _pile(probes, gateway, found)
-    claims = probes.claims(gateway) or {}
+    connections = probes.machine.connections(gateway.pid)
+    yield from _pile(probes, gateway, connections)
+    claims = probes.gateway.claims(gateway) or {}
     held = frozenset(name for name, said in claims.items() if said.state == "connected")
-    for link in probes.links(gateway.pid, held) if held else ():
+    for link in probes.health.links(gateway.pid, held) if held else ():
         if link.platform.name not in held:
             continue
         if link.how is None:
-            yield _deaf(gateway, link, found)
+            yield _deaf(gateway, link, connections)
         elif dead := link.dead_for():
             yield _half_open(gateway, link, *dead)
         elif not link.sure:
             yield _likely(gateway, link)
 
 
-def _deaf(gateway: Gateway, link: Link, found: list[Connection]) -> Finding:
+def _deaf(gateway: Gateway, link: PlatformConnections, connections: list[Connection]) -> Finding:
     label = link.platform.label
     trying = f"; {link.trying} being opened" if link.trying else ""
     return Finding(
@@ -84,16 +84,16 @@ def _deaf(gateway: Gateway, link: Link, found: list[Connection]) -> Finding:
         ),
         evidence=(
             Evidence("gateway_state.json", f"{link.platform.name}: connected"),
-            Evidence(_where(gateway), f"{_counts(found)}; none to {label}{trying}"),
+            Evidence(_where(gateway), f"{_counts(connections)}; none to {label}{trying}"),
         ),
         fix="restart-gateway",
         data={"pid": gateway.pid, "platform": link.platform.name},
     )
 
 
-def _half_open(gateway: Gateway, link: Link, seconds: float, how: str) -> Finding:
+def _half_open(gateway: Gateway, link: PlatformConnections, seconds: float, how: str) -> Finding:
     label = link.platform.label
-    one = link.connections[0]
+    connection = link.connections[0]
     since = datetime.now(UTC) - timedelta(seconds=seconds)
     return Finding(
         code="NET-SLEEP-WAKE",
@@ -115,7 +115,9 @@ def _half_open(gateway: Gateway, link: Link, seconds: float, how: str) -> Findin
             platform=label,
         ),
         evidence=(
-            Evidence(_where(gateway), f"{_place(one)} ESTABLISHED: {how} for {duration(seconds)}"),
+            Evidence(
+                _where(gateway), f"{_place(connection)} ESTABLISHED: {how} for {duration(seconds)}"
+            ),
         ),
         since=since,
         fix="restart-gateway",
@@ -123,9 +125,9 @@ def _half_open(gateway: Gateway, link: Link, seconds: float, how: str) -> Findin
     )
 
 
-def _likely(gateway: Gateway, link: Link) -> Finding:
+def _likely(gateway: Gateway, link: PlatformConnections) -> Finding:
     label = link.platform.label
-    places = ", ".join(sorted({_place(one) for one in link.connections})[:3])
+    places = ", ".join(sorted({_place(connection) for connection in link.connections})[:3])
     elsewhere = link.how == "elsewhere"
     return Finding(
         code="PLATFORM-LIKELY",
@@ -152,12 +154,12 @@ def _likely(gateway: Gateway, link: Link) -> Finding:
     )
 
 
-def _pile(probes: Probes, gateway: Gateway, found: list[Connection]) -> Iterator[Finding]:
+def _pile(probes: Probes, gateway: Gateway, connections: list[Connection]) -> Iterator[Finding]:
     """Report many connections that the other side has closed but the gateway has not."""
-    waiting = [one for one in found if one.state == "CLOSE_WAIT"]
+    waiting = [connection for connection in connections if connection.state == "CLOSE_WAIT"]
     if len(waiting) < _SOME:
         return
-    telegram = any(platform.name == "telegram" for platform in probes.platforms())
+    telegram = any(platform.name == "telegram" for platform in probes.settings.platforms())
     yield Finding(
         code="TG-POOL-EXHAUST" if telegram else "NET-CLOSE-WAIT",
         severity=Severity.ERROR if len(waiting) >= _MANY else Severity.WARNING,
@@ -170,7 +172,7 @@ def _pile(probes: Probes, gateway: Gateway, found: list[Connection]) -> Iterator
             "The other side closed them. When no more can be opened, the bot cannot receive or "
             "send. A restart frees them."
         ),
-        evidence=(Evidence(_where(gateway), _counts(found)),),
+        evidence=(Evidence(_where(gateway), _counts(connections)),),
         fix="restart-gateway",
         data={"pid": gateway.pid},
     )
@@ -180,15 +182,15 @@ def _where(gateway: Gateway) -> str:
     return f"process {gateway.pid}"
 
 
-def _place(one: Connection) -> str:
-    host, port = one.remote or one.local
+def _place(connection: Connection) -> str:
+    host, port = connection.remote or connection.local
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _counts(found: list[Connection]) -> str:
+def _counts(connections: list[Connection]) -> str:
     """Return the number of connections in each state."""
     states: dict[str, int] = {}
-    for one in found:
-        if one.state != "LISTEN":
-            states[one.state] = states.get(one.state, 0) + 1
+    for connection in connections:
+        if connection.state != "LISTEN":
+            states[connection.state] = states.get(connection.state, 0) + 1
     return ", ".join(f"{number} {state}" for state, number in sorted(states.items())) or "none"

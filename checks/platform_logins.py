@@ -13,17 +13,16 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
-    is_unset,
+    list_folder,
     listed,
-    listing,
     pattern,
-    said_variable,
     text,
-    wanted,
 )
+from hermes_doctor.api.providers import is_unset, redact_variable_name
+from hermes_doctor.api.settings import platform_setups
 
 if TYPE_CHECKING:
-    from hermes_doctor.api import Need, Wanted
+    from hermes_doctor.api.settings import NeededCredential, PlatformSetup
 
 _WRONG = ("placeholder", "masked", "unresolved")
 _NO_SECRET = ("_URL", "_HOST", "_ADDRESS", "_HOMESERVER", "_SERVER", "_CHANNEL")
@@ -38,11 +37,15 @@ _REFERENCE = pattern(r"\$\{([A-Za-z_]\w*)\}")
 )
 def platform_logins(probes: Probes) -> Iterator[Finding]:
     """Has every platform the settings it needs to log in?"""
-    platforms = list(wanted(probes.resolved().world))
+    platforms = list(platform_setups(probes.settings.resolved().world))
     if not platforms:
         raise Skip("no platform that needs a login is set up")
     for platform in platforms:
-        missing = [one for one in platform.needs if _is_missing(probes, platform, one)]
+        missing = [
+            needed_credential
+            for needed_credential in platform.needs
+            if _is_missing(probes, platform, needed_credential)
+        ]
         wrong = [one for one in platform.needs if one.state in _WRONG]
         if missing:
             yield from _incomplete(probes, platform, missing)
@@ -52,7 +55,7 @@ def platform_logins(probes: Probes) -> Iterator[Finding]:
             yield from _shapes(platform, connected=_is_connected(probes, platform))
 
 
-def _is_missing(probes: Probes, platform: Wanted, need: Need) -> bool:
+def _is_missing(probes: Probes, platform: PlatformSetup, need: NeededCredential) -> bool:
     if need.state != "missing":
         return False
     if platform.name == "weixin" and "WEIXIN_TOKEN" in need.variables:
@@ -63,13 +66,17 @@ def _is_missing(probes: Probes, platform: Wanted, need: Need) -> bool:
 def _logged_in(probes: Probes) -> bool:
     """Return whether a login to Weixin is stored, which replaces the token."""
     try:
-        return any(name.endswith(".json") for name in listing(probes.home / "weixin" / "accounts"))
+        return any(
+            name.endswith(".json") for name in list_folder(probes.home / "weixin" / "accounts")
+        )
     except CouldNotLook:
         return True
 
 
-def _incomplete(probes: Probes, platform: Wanted, missing: list[Need]) -> Iterator[Finding]:
-    there = [one for one in platform.needs if one.value]
+def _incomplete(
+    probes: Probes, platform: PlatformSetup, missing: list[NeededCredential]
+) -> Iterator[Finding]:
+    there = [needed_credential for needed_credential in platform.needs if needed_credential.value]
     names = [" or ".join(one.variables) for one in missing]
     evidence = [Evidence(one.value.source.place, f"{_name(one)} is set") for one in there]
     evidence += [Evidence(".env", f"{name} is not set") for name in names]
@@ -98,23 +105,25 @@ def _incomplete(probes: Probes, platform: Wanted, missing: list[Need]) -> Iterat
     )
 
 
-def _surely_unset(probes: Probes, there: list[Need], missing: list[Need]) -> bool:
+def _surely_unset(
+    probes: Probes, there: list[NeededCredential], missing: list[NeededCredential]
+) -> bool:
     """Return whether no file, process or service that was not read can set what is missing."""
-    if any(not one.startswith("no Hermes") for one in probes.resolved().doubts):
+    if any(not doubt.startswith("no Hermes") for doubt in probes.settings.resolved().doubts):
         return False
-    if there or probes.gateways():
+    if there or probes.gateway.running():
         return True
-    return all(is_unset(probes, *one.variables) for one in missing)
+    return all(is_unset(probes, *needed_credential.variables) for needed_credential in missing)
 
 
-def _severity(platform: Wanted, there: list[Need]) -> Severity:
+def _severity(platform: PlatformSetup, there: list[NeededCredential]) -> Severity:
     if platform.because:
         return Severity.WARNING if platform.shared else Severity.ERROR
-    harmless = all(_name(one).endswith(_NO_SECRET) for one in there)
+    harmless = all(_name(needed_credential).endswith(_NO_SECRET) for needed_credential in there)
     return Severity.INFO if harmless or platform.shared else Severity.WARNING
 
 
-def _example(probes: Probes, platform: Wanted, need: Need) -> Finding:
+def _example(probes: Probes, platform: PlatformSetup, need: NeededCredential) -> Finding:
     name = _name(need)
     guess = name.upper().endswith("PASSWORD")
     return Finding(
@@ -134,7 +143,7 @@ def _example(probes: Probes, platform: Wanted, need: Need) -> Finding:
     )
 
 
-def _mistake(platform: Wanted, need: Need, name: str) -> str:
+def _mistake(platform: PlatformSetup, need: NeededCredential, name: str) -> str:
     if need.state == "masked":
         return text("{platform}: {name} is masked text", platform=platform.label, name=name)
     if need.state == "unresolved":
@@ -146,7 +155,7 @@ def _mistake(platform: Wanted, need: Need, name: str) -> str:
     return text("{platform}: {name} is a placeholder", platform=platform.label, name=name)
 
 
-def _effect(platform: Wanted, need: Need, *, guess: bool) -> str:
+def _effect(platform: PlatformSetup, need: NeededCredential, *, guess: bool) -> str:
     if need.state == "unresolved" and need.value.source.kind == "config":
         return text(
             "Nobody on {platform} gets an answer: Hermes does not replace ${{NAME}} in platform "
@@ -169,10 +178,10 @@ def _effect(platform: Wanted, need: Need, *, guess: bool) -> str:
     )
 
 
-def _given(probes: Probes, need: Need) -> str:
+def _given(probes: Probes, need: NeededCredential) -> str:
     """Describe the value of a setting; a reference to a variable is shown, a key is not."""
     match = _REFERENCE.fullmatch(need.value.strip())
-    if match and said_variable(probes.resolved(), match[1]) == match[1]:
+    if match and redact_variable_name(probes.settings.resolved(), match[1]) == match[1]:
         return need.value.strip()
     return _shown(need.value)
 
@@ -187,23 +196,23 @@ def _shown(value: str) -> str:
     return kind
 
 
-def _referred(probes: Probes, need: Need) -> str | None:
+def _referred(probes: Probes, need: NeededCredential) -> str | None:
     """Return the variable that a value in config.yaml refers to, if that variable is set."""
     match = _REFERENCE.fullmatch(need.value.strip())
-    known = match and probes.resolved().world.getenv(match[1])
+    known = match and probes.settings.resolved().world.getenv(match[1])
     return match[1] if match and known and need.state == "unresolved" else None
 
 
-def _is_connected(probes: Probes, platform: Wanted) -> bool:
+def _is_connected(probes: Probes, platform: PlatformSetup) -> bool:
     """Return whether a running gateway says that the platform has accepted its login."""
-    for gateway in probes.gateways():
-        claim = (probes.claims(gateway) or {}).get(platform.name)
+    for gateway in probes.gateway.running():
+        claim = (probes.gateway.claims(gateway) or {}).get(platform.name)
         if claim is not None and claim.state == "connected":
             return True
     return False
 
 
-def _shapes(platform: Wanted, *, connected: bool) -> Iterator[Finding]:
+def _shapes(platform: PlatformSetup, *, connected: bool) -> Iterator[Finding]:
     for doubt in platform.doubts:
         fails = doubt.sure and not connected
         yield Finding(
@@ -233,6 +242,6 @@ def _shapes(platform: Wanted, *, connected: bool) -> Iterator[Finding]:
         )
 
 
-def _name(need: Need) -> str:
+def _name(need: NeededCredential) -> str:
     """Return the variable or the path in config.yaml that sets it."""
     return need.value.source.name if need.value else need.variables[0]

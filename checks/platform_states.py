@@ -20,12 +20,14 @@ from hermes_doctor.api import (
     pattern,
     sentences,
     shorten,
-    spoken,
     text,
 )
+from hermes_doctor.api.stores import redact_log_text
 
 if TYPE_CHECKING:
-    from hermes_doctor.api import Gateway, Platform, PlatformState, Word
+    from hermes_doctor.api.gateway import Gateway, PlatformState
+    from hermes_doctor.api.settings import Platform
+    from hermes_doctor.api.stores import GatewayLogLine
 
 _CODES = [
     "QQ-FATAL-CLOSE",
@@ -135,17 +137,17 @@ _GAVE_UP = pattern(r"\[QQBot:[^\]]*\] Max reconnect attempts reached")
 @check(id="platform-states", group="connections", codes=_CODES, needs="gateway")
 def platform_states(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Is every platform connected, according to the gateway?"""
-    if due := probes.next_start():
+    if due := probes.health.next_start():
         raise Skip(due.what)
-    gateways = probes.gateways()
-    state = probes.runtime().state
+    gateways = probes.gateway.running()
+    state = probes.gateway.runtime().state
     asked = False
     for gateway in gateways:
-        claims = probes.claims(gateway)
+        claims = probes.gateway.claims(gateway)
         if claims is None:
             continue
         asked = True
-        for platform in probes.platforms():
+        for platform in probes.settings.platforms():
             claim = claims.get(platform.name)
             if claim is not None:
                 yield from _judge(probes, gateway, platform, claim)
@@ -153,7 +155,7 @@ def platform_states(probes: Probes) -> Iterator[Finding | CouldNotLook]:
                 yield _never_started(probes, platform)
     if not asked:
         raise CouldNotLook("gateway_state.json belongs to another gateway")
-    for doubt in probes.settings().unreadable:
+    for doubt in probes.settings.effective().unreadable:
         yield CouldNotLook(doubt)
 
 
@@ -171,23 +173,23 @@ def _judge(
     age = datetime.now(UTC) - (claim.updated_at or gateway.started_at)
     if claim.state == "disconnected" and age < _GRACE:
         return
-    found = _diagnosis(platform, claim, words)
+    diagnosis = _diagnosis(platform, claim, words)
     dead = claim.state != "retrying" and not platform.notifies
     where = f"gateway_state.json: {platform.name}"
     state = _state_words(claim)
     yield Finding(
-        code=found.code,
+        code=diagnosis.code,
         severity=Severity.ERROR,
-        title=found.title,
+        title=diagnosis.title,
         subject=platform.name,
         detail=sentences(
-            text("Nobody on {platform} gets an answer.", platform=platform.label), found.cause
+            text("Nobody on {platform} gets an answer.", platform=platform.label), diagnosis.cause
         ),
-        evidence=(*found.evidence, Evidence(where, state)),
+        evidence=(*diagnosis.evidence, Evidence(where, state)),
         since=_began(probes, gateway, platform, claim),
-        fix="restart-gateway" if dead and found.restart else None,
+        fix="restart-gateway" if dead and diagnosis.restart else None,
         data={"pid": gateway.pid, "platform": platform.name},
-        next=found.step,
+        next=diagnosis.step,
     )
 
 
@@ -195,7 +197,7 @@ def _state_words(claim: PlatformState) -> str:
     """Return the state of a platform with its error, as the gateway wrote them."""
     message = " ".join((claim.error_message or "").split())
     if message:
-        return f"{claim.state}: {shorten(spoken(message[:2000]), _LONG)}"
+        return f"{claim.state}: {shorten(redact_log_text(message[:2000]), _LONG)}"
     known = _PLAIN.fullmatch(claim.error_code or "")
     return f"{claim.state}, {claim.error_code}" if known else claim.state
 
@@ -219,7 +221,7 @@ def _began(
     return min((one for one in known if one), default=None)
 
 
-def _is_failure(platform: Platform, word: Word) -> bool:
+def _is_failure(platform: Platform, word: GatewayLogLine) -> bool:
     return platform.name in word.logger and bool(_FAILURE.search(word.text))
 
 
@@ -235,7 +237,7 @@ class _Diagnosis(NamedTuple):
     """Whether a restart of the gateway alone may help."""
 
 
-def _diagnosis(platform: Platform, claim: PlatformState, words: list[Word]) -> _Diagnosis:
+def _diagnosis(platform: Platform, claim: PlatformState, words: list[GatewayLogLine]) -> _Diagnosis:
     label, error = platform.label, claim.error_code or ""
     if own := _own_error(label, claim):
         return own
@@ -288,7 +290,7 @@ def _own_error(label: str, claim: PlatformState) -> _Diagnosis | None:
     return None
 
 
-def _qq(label: str, claim: PlatformState, words: list[Word]) -> _Diagnosis:
+def _qq(label: str, claim: PlatformState, words: list[GatewayLogLine]) -> _Diagnosis:
     error = claim.error_code or ""
     if error.startswith("qq_") and error != "qq_connect_error":
         why = error[3:] if _PLAIN.fullmatch(error) else "unknown reason"
@@ -341,12 +343,12 @@ def _network_step(claim: PlatformState) -> str:
     return "Check the DNS of this machine: `hermes-doctor check --network` tries every name."
 
 
-def _token(word: Word) -> _Diagnosis:
+def _token(word: GatewayLogLine) -> _Diagnosis:
     """Explain why QQ gives no access token, with the words of its answer."""
     answer = _ANSWER.search(word.text)
     quote = "no access token"
     if answer:
-        quote = f"code: {answer[1]}" + (f", {spoken(answer[2])}" if answer[2] else "")
+        quote = f"code: {answer[1]}" + (f", {redact_log_text(answer[2])}" if answer[2] else "")
     wrong = answer is not None and answer[1] == _WRONG_SECRET
     return _Diagnosis(
         "QQ-TOKEN",
@@ -358,17 +360,17 @@ def _token(word: Word) -> _Diagnosis:
     )
 
 
-def _closings(words: list[Word]) -> tuple[Evidence, ...]:
+def _closings(words: list[GatewayLogLine]) -> tuple[Evidence, ...]:
     """Return the latest closing in the log as evidence."""
     for word in reversed(words):
         if match := _CLOSED.match(word.text):
-            reason = f", {spoken(match[2])}" if match[2] else ""
+            reason = f", {redact_log_text(match[2])}" if match[2] else ""
             quote = f"{clock(word.at)}  closed: code {match[1]}{reason}"
             return (Evidence("logs/gateway.log", quote),)
     return ()
 
 
-def _silently_gone(platform: Platform, words: list[Word]) -> Iterator[Finding]:
+def _silently_gone(platform: Platform, words: list[GatewayLogLine]) -> Iterator[Finding]:
     """Report failures in the log of a platform whose state is connected."""
     if platform.name == "weixin":
         expired = [w for w in words if "Session expired; pausing" in w.text]
@@ -416,7 +418,7 @@ def _silently_gone(platform: Platform, words: list[Word]) -> Iterator[Finding]:
 
 def _never_started(probes: Probes, platform: Platform) -> Finding:
     library = platform.library
-    missing = library is not None and probes.library_path(library) is None
+    missing = library is not None and probes.hermes.library_path(library) is None
     evidence = [
         Evidence(platform.because, f"sets up {platform.label}"),
         Evidence("gateway_state.json", f"no {platform.name}"),
@@ -451,31 +453,31 @@ def _never_started(probes: Probes, platform: Platform) -> Finding:
 
 def _install(probes: Probes, library: str) -> str:
     """Return how to install a library, with the whole command if the environment is known."""
-    packages, found = probes.packages(), probes.installation()
-    if packages is None or found is None:
+    packages, installation = probes.hermes.packages(), probes.hermes.installation()
+    if packages is None or installation is None:
         return text(
             "Install {library} into the Python environment of Hermes, then restart the gateway.",
             library=library,
         )
-    command = packages.install_command(library, found.version)
+    command = packages.install_command(library, installation.version)
     return text("Run `{command}`, then restart the gateway.", command=command)
 
 
 def _newer(probes: Probes, gateway: Gateway, platform: Platform) -> bool:
     """Return whether the setting changed after the gateway started, so it cannot know it."""
     place = platform.because.rpartition(" in ")[2]
-    file = {".env": probes.env, "config.yaml": probes.config}.get(place)
+    file = {".env": probes.settings.env, "config.yaml": probes.settings.config}.get(place)
     found = file() if file else None
     return found is not None and found.snapshot.mtime_ns / 1e9 >= gateway.started_at.timestamp()
 
 
-def _words(probes: Probes, gateway: Gateway, platform: Platform) -> list[Word]:
+def _words(probes: Probes, gateway: Gateway, platform: Platform) -> list[GatewayLogLine]:
     """Return the log entries of a platform; none if the log cannot be read."""
     return [word for word in _all_words(probes, gateway) if platform.name in word.logger]
 
 
-def _all_words(probes: Probes, gateway: Gateway) -> list[Word]:
+def _all_words(probes: Probes, gateway: Gateway) -> list[GatewayLogLine]:
     try:
-        return probes.last_words(gateway)
+        return probes.logs.last_lines(gateway)
     except CouldNotLook:
         return []

@@ -4,30 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import (
-    Assign,
-    Drop,
-    Edit,
-    Evidence,
-    Finding,
-    Probes,
-    Put,
-    Rename,
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, pattern, sentences, text
+from hermes_doctor.api.edits import Assign, Drop, Edit, Put, Rename, Unset
+from hermes_doctor.api.providers import (
+    ConfiguredRoute,
     Resolved,
-    Severity,
     Source,
-    Unset,
-    Way,
-    check,
-    configured,
-    own_provider_at,
-    pattern,
-    said,
-    sentences,
-    text,
-    urls,
-    ways,
+    entry_with_address,
+    redact_for_display,
+    resolved_or_skip,
+    routes,
 )
+from hermes_doctor.api.settings import urls
 
 _DOUBLED = pattern(r"(?i)/(?:chat/completions|completions|responses|embeddings|models)/*$")
 _MESSAGES = pattern(r"(?i)/messages/*$")
@@ -46,36 +34,37 @@ _LOCAL = {11434: "/v1", 1234: "/v1"}
 @check(id="provider-address", group="configuration", codes=["CFG-BASE-URL"], by_release=True)
 def provider_address(probes: Probes) -> Iterator[Finding]:
     """Is the address of the provider valid and in use?"""
-    found = configured(probes)
-    for way in ways(found):
+    resolved = resolved_or_skip(probes)
+    for way in routes(resolved):
         trouble = way.route.trouble
         if trouble and trouble.kind == "address":
             yield _no_address(way)
         if way.route.base_url is not None:
-            yield from _malformed(found, way)
-            yield from _nowhere(found, way)
+            yield from _malformed(resolved, way)
+            yield from _nowhere(resolved, way)
             if way.is_main:
-                yield from _shadowed(found, way)
+                yield from _shadowed(resolved, way)
 
 
-def _no_address(way: Way) -> Finding:
+def _no_address(way: ConfiguredRoute) -> Finding:
     """Report a provider that needs a base URL but has none."""
     return Finding(
         code="CFG-BASE-URL",
         severity=way.severity,
-        title=text("{provider} has no address", provider=said(_name(way))),
+        title=text("{provider} has no address", provider=redact_for_display(_name(way))),
         subject=f"{way.route.path}.base_url",
         detail=_effect(way, "This provider needs a base_url."),
         evidence=(
             Evidence(
-                way.route.requested.source.place, f"provider: {said(way.route.requested.value)}"
+                way.route.requested.source.place,
+                f"provider: {redact_for_display(way.route.requested.value)}",
             ),
         ),
-        next=text("Add `base_url: https://…` to {path}.", path=said(way.route.path)),
+        next=text("Add `base_url: https://…` to {path}.", path=redact_for_display(way.route.path)),
     )
 
 
-def _malformed(found: Resolved, way: Way) -> Iterator[Finding]:
+def _malformed(resolved: Resolved, way: ConfiguredRoute) -> Iterator[Finding]:
     """Report a base URL with a wrong path, a wrong host or port, or without a scheme."""
     url = way.route.base_url
     assert url is not None
@@ -86,19 +75,23 @@ def _malformed(found: Resolved, way: Way) -> Iterator[Finding]:
     ends = _DOUBLED.search(address) or (mode == "anthropic_messages" and _MESSAGES.search(address))
     if "${" in address:
         return
-    name, twice = said(_name(way)), _TWICE.search(address)
+    name, twice = redact_for_display(_name(way)), _TWICE.search(address)
     if twice:
         yield _finding(
-            found,
+            resolved,
             way,
             url.source,
-            text("{provider}: the address has {end} twice", provider=name, end=said(twice[1])),
+            text(
+                "{provider}: the address has {end} twice",
+                provider=name,
+                end=redact_for_display(twice[1]),
+            ),
             new=address[: twice.end(1)],
         )
     wrong = urls.fault(address) if "://" in address else None
     if wrong:
         yield _finding(
-            found,
+            resolved,
             way,
             url.source,
             text("{provider}: the address is not valid", provider=name),
@@ -106,11 +99,13 @@ def _malformed(found: Resolved, way: Way) -> Iterator[Finding]:
         )
     elif ends:
         yield _finding(
-            found,
+            resolved,
             way,
             url.source,
             text(
-                "{provider}: the address must not end with {end}", provider=name, end=said(ends[0])
+                "{provider}: the address must not end with {end}",
+                provider=name,
+                end=redact_for_display(ends[0]),
             ),
             cause="Hermes adds this path itself.",
             new=address[: ends.start()],
@@ -118,7 +113,7 @@ def _malformed(found: Resolved, way: Way) -> Iterator[Finding]:
     elif "://" not in address:
         scheme = "https" if urls.is_public(address) else "http"
         yield _finding(
-            found,
+            resolved,
             way,
             url.source,
             text("{provider}: the address lacks {scheme}://", provider=name, scheme=scheme),
@@ -128,7 +123,7 @@ def _malformed(found: Resolved, way: Way) -> Iterator[Finding]:
         end = _SURE.get(urls.host(address)) or _LOCAL.get(urls.port(address) or 0)
         if end:
             yield _finding(
-                found,
+                resolved,
                 way,
                 url.source,
                 text("{provider}: the address lacks {end}", provider=name, end=end),
@@ -136,13 +131,13 @@ def _malformed(found: Resolved, way: Way) -> Iterator[Finding]:
             )
         else:
             title = text("{provider}: the address may lack /v1", provider=name)
-            finding = _finding(found, way, url.source, title, severity=Severity.INFO)
+            finding = _finding(resolved, way, url.source, title, severity=Severity.INFO)
             yield finding._replace(detail="Most servers have their API at /v1, some at the root.")
 
 
 def _finding(
-    found: Resolved,
-    way: Way,
+    resolved: Resolved,
+    way: ConfiguredRoute,
     source: Source,
     title: str,
     *,
@@ -151,14 +146,18 @@ def _finding(
     new: str | None = None,
     severity: Severity | None = None,
 ) -> Finding:
-    path, _ = found.world.document.text(source.name)
+    path, _ = resolved.world.document.text(source.name)
     edits: tuple[Edit, ...] = ()
     if new and source.kind == "config" and path and not source.via:
         edits = (Put(path, new),)
     elif new and source.kind == "env":
         edits = (Assign(source.name, new),)
-    address = said(way.route.base_url.value) if way.route.base_url else said(source.name)
-    right = text("It should be {address}.", address=said(new)) if new else ""
+    address = (
+        redact_for_display(way.route.base_url.value)
+        if way.route.base_url
+        else redact_for_display(source.name)
+    )
+    right = text("It should be {address}.", address=redact_for_display(new)) if new else ""
     return Finding(
         code="CFG-BASE-URL",
         severity=severity or way.severity,
@@ -172,24 +171,24 @@ def _finding(
     )
 
 
-def _effect(way: Way, *causes: str) -> str:
+def _effect(way: ConfiguredRoute, *causes: str) -> str:
     """Return what follows if this route does not work, and why it does not."""
     fails = "Every message fails." if way.severity is Severity.ERROR else ""
     return sentences(fails or "This provider cannot be used.", *causes)
 
 
-def _name(way: Way) -> str:
+def _name(way: ConfiguredRoute) -> str:
     return way.own.name if way.own else way.route.requested.value or "the provider"
 
 
-def _nowhere(found: Resolved, way: Way) -> Iterator[Finding]:
+def _nowhere(resolved: Resolved, way: ConfiguredRoute) -> Iterator[Finding]:
     """Report `custom` without a base URL, for which Hermes uses OpenRouter's."""
     url = way.route.base_url
     asked = (way.route.requested.value or "").lower()
-    own = asked == "custom" or found.world.release.provider(asked) == "custom"
+    own = asked == "custom" or resolved.world.release.provider(asked) == "custom"
     if url is None or url.source.kind != "default" or not own or way.own:
         return
-    block = found.world.raw.get("model") if way.is_main else {}
+    block = resolved.world.raw.get("model") if way.is_main else {}
     edits: tuple[Edit, ...] = ()
     if isinstance(block, dict) and block.get("api_base") and not block.get("base_url"):
         edits = (Rename(("model", "api_base"), "base_url"),)
@@ -200,8 +199,8 @@ def _nowhere(found: Resolved, way: Way) -> Iterator[Finding]:
         severity=way.severity,
         title=text(
             "{provider} has no address, so messages go to {host}",
-            provider=said(asked),
-            host=said(urls.host(url.value or "")),
+            provider=redact_for_display(asked),
+            host=redact_for_display(urls.host(url.value or "")),
         ),
         subject=f"{way.route.path}.base_url",
         detail=(
@@ -209,25 +208,29 @@ def _nowhere(found: Resolved, way: Way) -> Iterator[Finding]:
             if edits
             else "Without a base_url Hermes uses OpenRouter's address."
         ),
-        evidence=(Evidence(way.route.requested.source.place, f"provider: {said(asked)}"),),
+        evidence=(
+            Evidence(way.route.requested.source.place, f"provider: {redact_for_display(asked)}"),
+        ),
         fix="mend-address" if edits else None,
         data={"edits": edits},
         next=""
         if edits
         else text(
-            "Add `base_url: {example}` to {path}.", example=example, path=said(way.route.path)
+            "Add `base_url: {example}` to {path}.",
+            example=example,
+            path=redact_for_display(way.route.path),
         ),
     )
 
 
-def _shadowed(found: Resolved, way: Way) -> Iterator[Finding]:
+def _shadowed(resolved: Resolved, way: ConfiguredRoute) -> Iterator[Finding]:
     """Report another base URL that is set but ignored."""
     url, route = way.route.base_url, way.route
     assert url is not None
     for other in url.shadows:
         if other.source.name == "CUSTOM_BASE_URL" or _same(other.value, url.value):
             continue
-        if way.own is None and own_provider_at(found.world, other.value):
+        if way.own is None and entry_with_address(resolved.world, other.value):
             continue  # provider-left offers the provider that has this address
         if url.source.name == "CUSTOM_BASE_URL":
             edits: tuple[Edit, ...] = (Unset("CUSTOM_BASE_URL"),) if url.source.line else ()
@@ -238,7 +241,7 @@ def _shadowed(found: Resolved, way: Way) -> Iterator[Finding]:
             sold = urls.belongs(other.value or "", "openrouter.ai")
             unknown = not sold and "/" not in (route.model.value or "/")
             severity = Severity.INFO if sold else way.severity if unknown else Severity.WARNING
-            edits = _elsewhere(found, way) if not sold else ()
+            edits = _elsewhere(resolved, way) if not sold else ()
             why = _to_openrouter(sold=sold, unknown=unknown)
             step = "Set the provider to custom to use your own address."
         else:
@@ -250,12 +253,15 @@ def _shadowed(found: Resolved, way: Way) -> Iterator[Finding]:
         yield Finding(
             code="CFG-BASE-URL",
             severity=severity,
-            title=text("Hermes ignores the address in {setting}", setting=said(other.source.name)),
+            title=text(
+                "Hermes ignores the address in {setting}",
+                setting=redact_for_display(other.source.name),
+            ),
             subject=other.source.name,
             detail=why,
             evidence=(
-                Evidence(other.source.place, f"ignored: {said(other.value)}"),
-                Evidence(url.source.place, f"used: {said(url.value)}"),
+                Evidence(other.source.place, f"ignored: {redact_for_display(other.value)}"),
+                Evidence(url.source.place, f"used: {redact_for_display(url.value)}"),
             ),
             fix="mend-address" if edits else None,
             data={"edits": edits},
@@ -279,9 +285,9 @@ def _same(one: str | None, other: str | None) -> bool:
     return (one or "").strip().rstrip("/") == (other or "").strip().rstrip("/")
 
 
-def _elsewhere(found: Resolved, way: Way) -> tuple[Edit, ...]:
+def _elsewhere(resolved: Resolved, way: ConfiguredRoute) -> tuple[Edit, ...]:
     """Return the edit to `custom` if `model:` has both a base URL and a key; else nothing."""
-    model = found.world.raw.get("model")
+    model = resolved.world.raw.get("model")
     if not isinstance(model, dict) or not model.get("base_url") or not model.get("api_key"):
         return ()
     return (Put(way.provider, "custom"),)

@@ -16,11 +16,11 @@ from hermes_doctor.api import (
     Skip,
     check,
     shorten,
-    spoken,
 )
+from hermes_doctor.api.stores import redact_log_text
 
 if TYPE_CHECKING:
-    from hermes_doctor.api import RecordedCause
+    from hermes_doctor.api.stores import RecordedCause
 
 _CODES = [
     "CFG-BASE-URL",
@@ -35,6 +35,7 @@ _CODES = [
     "CRED-SHAPE",
     "CRON-JOBS-CORRUPT",
     "DB-DISKIO",
+    "DB-FTS-CORRUPT",
     "DB-FTS-STALE",
     "DB-LOCKED",
     "DB-MALFORMED",
@@ -62,11 +63,18 @@ _CODES = [
     "NET-TLS",
     "PERM-OWNER",
     "PLATFORM-DEPS",
+    "PROVIDER-401",
+    "PROVIDER-402-429",
+    "PROVIDER-403",
+    "PROVIDER-KEY",
     "PROVIDER-REJECTED",
     "PROXY-SOCKS",
     "RUN-CUTOFF",
     "SSL-CA",
     "STORE-CORRUPT",
+    "TG-CONNECT-HANG",
+    "TG-NETWORK",
+    "TG-POOL-EXHAUST",
     "TOKEN-DUP",
     "UPD-VENV-BROKEN",
     "WEBHOOK-REJECTED",
@@ -97,14 +105,14 @@ class _Recorded(NamedTuple):
 def recorded_errors(probes: Probes) -> Iterator[Finding]:
     """Do files of Hermes name a cause that its parts fail for?"""
     found: dict[tuple[str, str, str], tuple[_Recorded, RecordedCause, list[Evidence]]] = {}
-    errors = [one for one in _errors(probes) if one.error.strip()]
+    errors = [error for error in _errors(probes) if error.error.strip()]
     if not errors:
         raise Skip("no file has an error of the last run")
     for recorded in errors:
         cause = _cause(recorded)
         if cause is None:
             continue
-        words = shorten(spoken(" ".join(recorded.error.split())[:2000]), _LONG)
+        words = shorten(redact_log_text(" ".join(recorded.error.split())[:2000]), _LONG)
         evidence = Evidence(recorded.where, words)
         key = recorded.part, recorded.name, cause.code
         found.setdefault(key, (recorded, cause, []))[2].append(evidence)
@@ -124,7 +132,7 @@ def recorded_errors(probes: Probes) -> Iterator[Finding]:
 
 
 def _cause(recorded: _Recorded) -> RecordedCause | None:
-    from hermes_doctor.api import recorded_cause
+    from hermes_doctor.api.stores import recorded_cause
 
     return recorded_cause(recorded.error, recorded.part, recorded.name, recorded.label)
 
@@ -132,7 +140,7 @@ def _cause(recorded: _Recorded) -> RecordedCause | None:
 def _errors(probes: Probes) -> Iterator[_Recorded]:
     """All errors of what failed last and has not succeeded since."""
     jobs = "scheduled jobs"
-    for job in probes.jobs():
+    for job in probes.stores.jobs():
         where = f"job {job.name}"
         missed = job.not_started
         yield _Recorded(job.failed or job.skipped, "cron", jobs, jobs, where, job.last_run)
@@ -140,7 +148,7 @@ def _errors(probes: Probes) -> Iterator[_Recorded]:
             yield _Recorded(missed.why, "cron", jobs, jobs, where, missed.at)
     yield from _cards(probes)
     yield from _platforms(probes)
-    receipt = probes.update_receipt()
+    receipt = probes.hermes.update_receipt()
     if receipt and receipt.unfinished and not receipt.interrupted:
         for error in (receipt.stop_reason, receipt.restart_error):
             yield _Recorded(error, "update", "update", "update", "update receipt", receipt.at)
@@ -148,12 +156,16 @@ def _errors(probes: Probes) -> Iterator[_Recorded]:
 
 def _cards(probes: Probes) -> Iterator[_Recorded]:
     """The last error of kanban cards that fail."""
-    for path in probes.databases().paths:
+    for path in probes.databases.files().paths:
         if path.name != "kanban.db":
             continue
         name = probes.home.name_of(path)
         try:
-            rows = [] if probes.is_reported(path) else probes.rows(path, _CARDS, "tasks")
+            rows = (
+                []
+                if probes.databases.is_reported(path)
+                else probes.databases.rows(path, _CARDS, "tasks")
+            )
         except (CouldNotLook, FileNotFoundError):
             continue  # another check says that the board cannot be read
         for id, error in rows:
@@ -162,9 +174,9 @@ def _cards(probes: Probes) -> Iterator[_Recorded]:
 
 def _platforms(probes: Probes) -> Iterator[_Recorded]:
     """The errors that adapters gave the gateway which runs now."""
-    for gateway in probes.gateways():
-        claims = probes.claims(gateway) or {}
-        for platform in probes.platforms():
+    for gateway in probes.gateway.running():
+        claims = probes.gateway.claims(gateway) or {}
+        for platform in probes.settings.platforms():
             claim = claims.get(platform.name)
             if claim is not None and claim.state in _DOWN:
                 where = f"gateway_state.json: {platform.name}"

@@ -20,7 +20,7 @@ from hermes_doctor.api import (
 )
 
 if TYPE_CHECKING:
-    from hermes_doctor.api import Condition
+    from hermes_doctor.api.database import Condition
 
 _CODES = ["DB-FTS-UNFINISHED", "DB-FTS-STALE"]
 _STALE, _DEFERRED = "fts_stale", "fts_rebuild_deferral"
@@ -32,30 +32,30 @@ _OFTEN = 3
 @check(id="search-rebuild", group="databases", codes=_CODES, limit=10)
 def search_rebuild(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Has Hermes finished rebuilding the search index?"""
-    if not probes.databases().paths:
+    if not probes.databases.files().paths:
         raise Skip("no database yet")
-    for name, path, found in probes.conditions():
-        if found.flaws or (found.damage and found.damage.searches):
+    for name, path, condition in probes.databases.conditions():
+        if condition.flaws or (condition.damage and condition.damage.searches):
             continue  # damage is reported with its own repair
-        if found.rebuild is not None:
-            yield _unfinished(name, found)
+        if condition.rebuild is not None:
+            yield _unfinished(name, condition)
         if path.name == "state.db":
             try:
-                yield from _stale(probes, name, path, found)
+                yield from _stale(probes, name, path, condition)
             except CouldNotLook as why:
                 yield why
 
 
-def _unfinished(name: str, found: Condition) -> Finding:
+def _unfinished(name: str, condition: Condition) -> Finding:
     """Report a rebuild in small steps; an interrupted one if no process has the file open."""
-    rebuild = found.rebuild
+    rebuild = condition.rebuild
     assert rebuild is not None
     total = rebuild.high_water
     if rebuild.progress is None:
         indexed = f"unknown how many of {total:,} messages are indexed"
     else:
         indexed = f"{rebuild.progress:,} of {total:,} messages are indexed"
-    cut = not found.holders
+    cut = not condition.holders
     return Finding(
         code="DB-FTS-UNFINISHED",
         severity=Severity.WARNING if cut else Severity.INFO,
@@ -77,11 +77,11 @@ def _unfinished(name: str, found: Condition) -> Finding:
     )
 
 
-def _stale(probes: Probes, name: str, path: Path, found: Condition) -> Iterator[Finding]:
+def _stale(probes: Probes, name: str, path: Path, condition: Condition) -> Iterator[Finding]:
     """Report an index that Hermes switched off and cannot rebuild."""
-    if not found.readable:
+    if not condition.readable:
         return  # the database checks report why
-    notes = {str(row[0]): row[1] for row in probes.rows(path, _META, "state_meta")}
+    notes = {str(row[0]): row[1] for row in probes.databases.rows(path, _META, "state_meta")}
     if _STALE not in notes:
         return
     attempts, first, pids = _deferral(notes.get(_DEFERRED))
@@ -95,7 +95,7 @@ def _stale(probes: Probes, name: str, path: Path, found: Condition) -> Iterator[
         evidence.append(Evidence(name, text("held by {holders}", holders=", ".join(holders))))
     yield Finding(
         code="DB-FTS-STALE",
-        severity=Severity.WARNING if blocked or not found.holders else Severity.INFO,
+        severity=Severity.WARNING if blocked or not condition.holders else Severity.INFO,
         title=(
             text("a process keeps Hermes from repairing the search of {name}", name=name)
             if blocked
@@ -124,12 +124,12 @@ def _deferral(value: object) -> tuple[int, datetime | None, tuple[int, ...]]:
         said = json.loads(value) if isinstance(value, (str, bytes)) else {}
         attempts, first, pids = (said.get(one) for one in ("attempts", "first_seen", "holder_pids"))
         since = datetime.fromtimestamp(float(first), UTC) if first else None
-        numbers = tuple(one for one in pids or () if isinstance(one, int))
+        numbers = tuple(pid for pid in pids or () if isinstance(pid, int))
         return int(attempts or 0), since, numbers[:3]
     except (ValueError, TypeError, AttributeError, OverflowError, OSError, RecursionError):
         return 0, None, ()
 
 
 def _who(probes: Probes, pid: int) -> str:
-    name = probes.command(pid)
+    name = probes.machine.command(pid)
     return f"process {pid} ({name})" if name else f"process {pid}, which is gone"

@@ -14,11 +14,11 @@ _BY_SETTINGS = (0, 20, 5)
 @check(id="served-profiles", group="gateway", codes=["GW-EXIT78"], needs="profile")
 def served_profiles(probes: Probes) -> Iterator[Finding]:
     """May this profile start its own gateway?"""
-    listed = probes.listed_by()
+    listed = probes.gateway.listed_by()
     if listed is None:
         raise Skip("the gateway of the root home does not list this profile")
-    found = probes.installation()
-    if not listed.stale or (found and found.release <= _BY_SETTINGS):
+    installation = probes.hermes.installation()
+    if not listed.stale or (installation and installation.release <= _BY_SETTINGS):
         return
     root = probes.home.path.parent.parent
     yield Finding(

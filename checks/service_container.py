@@ -18,7 +18,7 @@ from hermes_doctor.api import (
 )
 
 if TYPE_CHECKING:
-    from hermes_doctor.api import Unit
+    from hermes_doctor.api.gateway import Unit
 
 _HERMES = "/opt/hermes/.venv/bin/hermes"
 """Where the official image has Hermes."""
@@ -32,9 +32,9 @@ _HERMES = "/opt/hermes/.venv/bin/hermes"
 )
 def service_container(probes: Probes) -> Iterator[Finding]:
     """Does the container run and restart the gateway?"""
-    found = probes.supervision()
-    slots = [unit for unit in found.units if unit.kind == "s6"]
-    boxes = [unit for unit in found.units if unit.kind == "docker"]
+    supervision = probes.gateway.supervision()
+    slots = [unit for unit in supervision.units if unit.kind == "s6"]
+    boxes = [unit for unit in supervision.units if unit.kind == "docker"]
     if not slots and not boxes:
         raise Skip("the gateway does not run in a container")
     for unit in slots:
@@ -91,9 +91,12 @@ def _hermes_outside_path(probes: Probes, unit: Unit) -> Iterator[Finding]:
     if unit.pid is None:
         return
     folders = [one for one in unit.environment.get("PATH", "").split(":") if one.startswith("/")]
-    if not folders or probes.container_has(unit.pid, _HERMES) is not True:
+    if not folders or probes.machine.container_has(unit.pid, _HERMES) is not True:
         return
-    if any(probes.container_has(unit.pid, f"{one}/hermes") is not False for one in folders):
+    if any(
+        probes.machine.container_has(unit.pid, f"{folder}/hermes") is not False
+        for folder in folders
+    ):
         return
     yield Finding(
         code="DOCKER-EXEC-PATH",
@@ -120,7 +123,7 @@ def _hermes_outside_path(probes: Probes, unit: Unit) -> Iterator[Finding]:
 
 def _stopped_on_purpose(probes: Probes) -> bool:
     try:
-        return probes.runtime().desired_state == "stopped"
+        return probes.gateway.runtime().desired_state == "stopped"
     except CouldNotLook:
         return False
 

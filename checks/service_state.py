@@ -17,12 +17,12 @@ from hermes_doctor.api import (
     check,
     count,
     shorten,
-    spoken,
     text,
 )
+from hermes_doctor.api.stores import redact_log_text
 
 if TYPE_CHECKING:
-    from hermes_doctor.api import Unit
+    from hermes_doctor.api.gateway import Unit
 
 _CODES = ["GW-EXIT75-LOOP", "GW-EXIT78", "GW-STARTLIMIT", "GW-CRASH-LOOP", "GW-UNIT-FAILED"]
 _RESTART, _CONFIG = 75, 78
@@ -47,7 +47,7 @@ class Loop(NamedTuple):
 @check(id="service-state", group="supervision", codes=_CODES, needs="service")
 def service_state(probes: Probes) -> Iterator[Finding]:
     """Does the service keep the gateway running?"""
-    units = probes.supervision().units
+    units = probes.gateway.supervision().units
     for unit in units:
         if unit.number("ExecMainStatus") in _NOT_STARTED:
             continue
@@ -137,10 +137,10 @@ def _endless(probes: Probes, unit: Unit, loop: Loop) -> Finding:
 
 def _output(probes: Probes, unit: Unit) -> tuple[Evidence, ...]:
     """Return the last error that a container printed: it may fail before it writes a log."""
-    output = probes.container_output() if unit.kind == "docker" else ""
+    output = probes.gateway.container_output() if unit.kind == "docker" else ""
     if not output:
         return ()
-    return (Evidence(f"docker logs {unit.name}", shorten(spoken(output), _LONG)),)
+    return (Evidence(f"docker logs {unit.name}", shorten(redact_log_text(output), _LONG)),)
 
 
 def _hopeless(unit: Unit, more: tuple[Evidence, ...]) -> Finding:
@@ -172,7 +172,7 @@ def _loop(probes: Probes, unit: Unit) -> Loop | None:
     if unit.systemd and again < _FEW:
         return None
     now = datetime.now(UTC)
-    starts = [one for one in _starts(probes) if now - one < _WINDOW]
+    starts = [start for start in _starts(probes) if now - start < _WINDOW]
     if len(starts) <= _FEW or now - starts[-1] > _SETTLED:
         return None
     status, ends = _ends(probes, now)
@@ -184,16 +184,16 @@ def _loop(probes: Probes, unit: Unit) -> Loop | None:
 def _starts(probes: Probes) -> list[datetime]:
     """Return the latest starts that the gateway recorded since it was set right, oldest first."""
     try:
-        told = probes.runtime().starts or [life.began for life in probes.diary()]
+        told = probes.gateway.runtime().starts or [life.began for life in probes.gateway.diary()]
     except CouldNotLook:
         return []
-    return sorted(one for one in told if one > probes.proved_at())
+    return sorted(one for one in told if one > probes.records.proved_at())
 
 
 def _ends(probes: Probes, now: datetime) -> tuple[int, tuple[Evidence, ...]]:
     """Return the most frequent exit code of the latest runs, with evidence."""
     try:
-        lives = [life for life in probes.diary() if now - life.began < _WINDOW]
+        lives = [life for life in probes.gateway.diary() if now - life.began < _WINDOW]
     except CouldNotLook:
         return 0, ()
     codes = [life.exit_code for life in lives if life.exit_code]

@@ -12,14 +12,13 @@ from hermes_doctor.api import (
     NamedTuple,
     Probes,
     Severity,
-    StoreFile,
     check,
     count,
-    masked_name,
     sentences,
     snapshot,
     text,
 )
+from hermes_doctor.api.stores import StoreFile, redact_name
 
 _CODES = {
     "jobs": "CRON-JOBS-CORRUPT",
@@ -45,11 +44,13 @@ _NO_REPAIR = "Restore the file from your own backup: no intact copy was found he
 @check(id="store-files", group="stores", codes=[*sorted({*_CODES.values(), _OTHER})])
 def store_files(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     """Are the files with jobs, logins, users and chats intact?"""
-    known = probes.stores()
+    known = probes.stores.files()
     for doubt in known.unreadable:
         yield CouldNotLook(doubt)
     if probes.newer():
-        yield from map(_invalid, (one for one in known.found if _is_proven(one)))
+        yield from map(
+            _invalid, (store_file for store_file in known.found if _is_proven(store_file))
+        )
         return
     for file in known.found:
         if file.flaw is not None and file.outcome != "whole":
@@ -134,7 +135,7 @@ def _weighed(probes: Probes, file: StoreFile) -> _Weight:
     store, outcome, name = file.store, file.outcome, file.name
     severity = Severity(store.worse.get(outcome, store.severity))
     detail, title = store.says.get(outcome, ""), text(_TITLES[outcome], file=name)
-    if store.unless_set and probes.settings().is_set(store.unless_set):
+    if store.unless_set and probes.settings.effective().is_set(store.unless_set):
         detail = text("Hermes does not need it while {name} is set.", name=store.unless_set)
         return _Weight(Severity.INFO, text("{file} is damaged", file=name), detail)
     if _mirrored(probes, file):
@@ -161,7 +162,7 @@ def _way_out(probes: Probes, file: StoreFile) -> tuple[str | None, str]:
     """Return the fix, or what the operator can do instead."""
     if file.store.cache:
         return ("mend-store" if file.outcome == "fails" else None), ""
-    repair = probes.store_repair(file)
+    repair = probes.stores.repair(file)
     if repair is None:
         return None, _NO_REPAIR
     if file.outcome == "part" and file.flaw and repair.entries <= file.flaw.sound:
@@ -172,11 +173,13 @@ def _way_out(probes: Probes, file: StoreFile) -> tuple[str | None, str]:
 def _mirrored(probes: Probes, file: StoreFile) -> bool:
     """Return whether state.db contains the data that this file is a copy of."""
     since = file.store.mirror_since
-    installed = probes.installation()
+    installed = probes.hermes.installation()
     if since is None or (installed and installed.release < since):
         return False
     try:
-        answer = probes.ask(probes.home / "state.db", "SELECT 1 FROM gateway_routing LIMIT 1")
+        answer = probes.databases.query(
+            probes.home / "state.db", "SELECT 1 FROM gateway_routing LIMIT 1"
+        )
     except (CouldNotLook, FileNotFoundError):
         return False
     return bool(answer.rows)
@@ -187,7 +190,7 @@ def _in_memory(probes: Probes, file: StoreFile) -> bool:
     if file.store.kind != "sessions":
         return False
     try:
-        gateways = probes.gateways()
+        gateways = probes.gateway.running()
     except CouldNotLook:
         return False
     damaged = _moment(file.snapshot.mtime_ns)
@@ -196,30 +199,32 @@ def _in_memory(probes: Probes, file: StoreFile) -> bool:
 
 def _unknown(probes: Probes, file: StoreFile) -> Iterator[Finding]:
     """Report chats of unknown platforms, which Hermes drops when it next saves the file."""
-    found = probes.strangers()
-    if found and (_mirrored(probes, file) or _in_memory(probes, file)):
+    unknown_chat_platforms = probes.stores.unknown_platforms()
+    if unknown_chat_platforms and (_mirrored(probes, file) or _in_memory(probes, file)):
         return
-    for one in found:
+    for unknown_chat_platform in unknown_chat_platforms:
         yield Finding(
             code="SESSION-ROUTE-STALE",
-            severity=Severity.WARNING if one.since else Severity.INFO,
+            severity=Severity.WARNING if unknown_chat_platform.since else Severity.INFO,
             title=text(
                 "the installed Hermes does not know the platform of {chats}",
-                chats=count(one.chats, "chat"),
+                chats=count(unknown_chat_platform.chats, "chat"),
             ),
-            subject=masked_name(one.name),
+            subject=redact_name(unknown_chat_platform.name),
             detail=(
                 "After the next start Hermes drops these chats. They begin a new conversation when "
                 "the platform is back."
             ),
-            evidence=(Evidence(file.name, f"origin.platform: {masked_name(one.name)}"),),
+            evidence=(
+                Evidence(file.name, f"origin.platform: {redact_name(unknown_chat_platform.name)}"),
+            ),
             next=(
                 text(
                     "Before you restart the gateway, update Hermes to {release} or newer, or copy "
                     "the file.",
-                    release=one.since,
+                    release=unknown_chat_platform.since,
                 )
-                if one.since
+                if unknown_chat_platform.since
                 else "To keep these chats, copy the file before you restart the gateway."
             ),
         )
@@ -230,7 +235,7 @@ def _put_aside(probes: Probes, file: StoreFile) -> Iterator[Finding]:
     aside = f"{file.name}.corrupt"
     if snapshot(probes.home / aside).kind != "file":
         return
-    repair = probes.store_repair(file)
+    repair = probes.stores.repair(file)
     if repair is None:
         return
     lost = sum(line.startswith("+") for line in repair.lines)
@@ -256,7 +261,7 @@ def _put_aside(probes: Probes, file: StoreFile) -> Iterator[Finding]:
 
 def _transcripts(probes: Probes) -> Iterator[Finding]:
     """Report damaged lines in transcripts, which gateways up to 0.14 read messages from."""
-    torn = probes.torn_transcripts()
+    torn = probes.stores.torn_transcripts()
     if torn:
         yield Finding(
             code=_OTHER,

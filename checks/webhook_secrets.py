@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from hermes_doctor.api import (
-    Block,
     CouldNotLook,
     Evidence,
     Finding,
@@ -16,6 +15,7 @@ from hermes_doctor.api import (
     read_json,
     text,
 )
+from hermes_doctor.api.settings import PlatformBlock
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]", "ip6-localhost", "ip6-loopback")
 _OPEN_TO_ALL = "INSECURE_NO_AUTH"
@@ -32,15 +32,19 @@ _BELIEVED = "Everyone who knows the address can send false messages to the bot."
 )
 def webhook_secrets(probes: Probes) -> Iterator[Finding]:
     """Does every webhook have its secret?"""
-    found = probes.resolved()
-    asked = [(one, _QUESTIONS[one.name]) for one in found.platforms if one.name in _QUESTIONS]
+    resolved = probes.settings.resolved()
+    asked = [
+        (access, _QUESTIONS[access.name])
+        for access in resolved.platforms
+        if access.name in _QUESTIONS
+    ]
     if not asked:
         raise Skip("no configured platform receives webhooks")
     for platform, question in asked:
-        yield from question(probes, Block(found.world, platform.name))
+        yield from question(probes, PlatformBlock(resolved.world, platform.name))
 
 
-def _webhook(probes: Probes, block: Block) -> Iterator[Finding]:
+def _webhook(probes: Probes, block: PlatformBlock) -> Iterator[Finding]:
     shared = block.value("secret", "WEBHOOK_SECRET")
     local = block.value("host").lower() in _LOOPBACK
     path, routes = block.mapping("routes")
@@ -103,14 +107,14 @@ def _route(name: str, secret: str, place: str, *, local: bool, only: bool) -> It
 def _added(probes: Probes) -> list[tuple[str, dict[str, object]]]:
     """Return the routes that were added at run time."""
     try:
-        said = read_json(probes.home / _ADDED)
+        json = read_json(probes.home / _ADDED)
     except (FileNotFoundError, ValueError, CouldNotLook):
         return []
-    pairs = said.items() if isinstance(said, dict) else ()
+    pairs = json.items() if isinstance(json, dict) else ()
     return [(str(name), route) for name, route in pairs if isinstance(route, dict)]
 
 
-def _telegram(probes: Probes, block: Block) -> Iterator[Finding]:
+def _telegram(probes: Probes, block: PlatformBlock) -> Iterator[Finding]:
     url = block.world.getenv("TELEGRAM_WEBHOOK_URL")
     if url and not block.world.getenv("TELEGRAM_WEBHOOK_SECRET"):
         yield _finding(
@@ -123,7 +127,7 @@ def _telegram(probes: Probes, block: Block) -> Iterator[Finding]:
         )
 
 
-def _sms(probes: Probes, block: Block) -> Iterator[Finding]:
+def _sms(probes: Probes, block: PlatformBlock) -> Iterator[Finding]:
     world = block.world
     unsigned = world.getenv("SMS_INSECURE_NO_SIGNATURE").lower() == "true"
     host = world.getenv("SMS_WEBHOOK_HOST") or "127.0.0.1"
@@ -155,7 +159,7 @@ def _sms(probes: Probes, block: Block) -> Iterator[Finding]:
         )
 
 
-def _msgraph(probes: Probes, block: Block) -> Iterator[Finding]:
+def _msgraph(probes: Probes, block: PlatformBlock) -> Iterator[Finding]:
     refuses = block.world.release.since(0, 15)
     severity = Severity.ERROR if refuses else Severity.WARNING
     state = block.value("client_state", "MSGRAPH_WEBHOOK_CLIENT_STATE")
@@ -184,7 +188,7 @@ def _msgraph(probes: Probes, block: Block) -> Iterator[Finding]:
         )
 
 
-def _feishu(probes: Probes, block: Block) -> Iterator[Finding]:
+def _feishu(probes: Probes, block: PlatformBlock) -> Iterator[Finding]:
     mode = block.value("connection_mode", "FEISHU_CONNECTION_MODE")
     token = block.value("verification_token", "FEISHU_VERIFICATION_TOKEN")
     if mode.lower() != "webhook" or token or block.value("encrypt_key", "FEISHU_ENCRYPT_KEY"):
@@ -201,7 +205,7 @@ def _feishu(probes: Probes, block: Block) -> Iterator[Finding]:
     )
 
 
-def _whatsapp_cloud(probes: Probes, block: Block) -> Iterator[Finding]:
+def _whatsapp_cloud(probes: Probes, block: PlatformBlock) -> Iterator[Finding]:
     place = block.value("phone_number_id", "WHATSAPP_CLOUD_PHONE_NUMBER_ID").source.place
     for key, variable, severity, detail in (
         (
@@ -232,7 +236,7 @@ def _whatsapp_cloud(probes: Probes, block: Block) -> Iterator[Finding]:
             )
 
 
-_QUESTIONS: dict[str, Callable[[Probes, Block], Iterator[Finding]]] = {
+_QUESTIONS: dict[str, Callable[[Probes, PlatformBlock], Iterator[Finding]]] = {
     "webhook": _webhook,
     "telegram": _telegram,
     "sms": _sms,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, listed, text
 
 if TYPE_CHECKING:
-    from hermes_doctor.api import Entrance
+    from hermes_doctor.api.settings import PlatformAdmission
 
 
 @check(
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 )
 def who_may_talk(probes: Probes) -> Iterator[Finding]:
     """Can approved users write to the bot, and only they?"""
-    doors = probes.doors()
+    doors = probes.settings.admissions()
     if not doors:
         raise Skip("no configured platform checks its users")
-    paired = probes.pairing().approved
+    paired = probes.stores.pairing().approved
     for door in doors:
         if not (door.open or door.unasked) and not _anybody(door) and not paired.get(door.name):
             unset = _unset(probes, door)
@@ -31,20 +31,20 @@ def who_may_talk(probes: Probes) -> Iterator[Finding]:
     yield from _open(probes, doors)
 
 
-def _anybody(door: Entrance) -> bool:
+def _anybody(door: PlatformAdmission) -> bool:
     """Return whether any user gets in without being paired."""
     return bool(door.listed or door.elsewhere or door.policed is not None)
 
 
-def _unset(probes: Probes, door: Entrance) -> Evidence:
+def _unset(probes: Probes, door: PlatformAdmission) -> Evidence:
     """Return as evidence that the platform's allowlist is missing or empty."""
-    empty = probes.resolved().world.variables.get(door.variable)
+    empty = probes.settings.resolved().world.variables.get(door.variable)
     if empty is not None:
         return Evidence(empty.source.place, f"{door.variable} is empty")
     return Evidence(".env", f"{door.variable} is not set")
 
 
-def _nobody(door: Entrance, unset: Evidence) -> Finding:
+def _nobody(door: PlatformAdmission, unset: Evidence) -> Finding:
     """Report a platform on which the bot refuses everyone."""
     return Finding(
         code="AUTHZ-NO-LISTS",
@@ -62,7 +62,7 @@ def _nobody(door: Entrance, unset: Evidence) -> Finding:
     )
 
 
-def _codes_only(door: Entrance, unset: Evidence) -> Finding:
+def _codes_only(door: PlatformAdmission, unset: Evidence) -> Finding:
     """Report a platform on which nobody is approved yet but everyone can ask for a code."""
     return Finding(
         code="AUTHZ-NO-LISTS",
@@ -78,10 +78,10 @@ def _codes_only(door: Entrance, unset: Evidence) -> Finding:
     )
 
 
-def _open(probes: Probes, doors: list[Entrance]) -> Iterator[Finding]:
+def _open(probes: Probes, doors: list[PlatformAdmission]) -> Iterator[Finding]:
     """Report once for each setting that opens platforms to everyone."""
-    sandboxed = probes.is_sandboxed()
-    found: dict[str, list[Entrance]] = {}
+    sandboxed = probes.settings.is_sandboxed()
+    found: dict[str, list[PlatformAdmission]] = {}
     for door in doors:
         if door.open:
             found.setdefault(f"{door.open.name}\n{door.open.place}", []).append(door)

@@ -11,9 +11,6 @@ def main() -> None:
     """
     gc.disable()
     try:
-        from hermes_doctor.fast_import import install_finder
-
-        install_finder()
         from hermes_doctor.cli.main import main as run
 
         run()

@@ -47,31 +47,36 @@ own_gateways.hide_those_of_other_tests()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that `make test-all` uses."""
-    wide = "also run long tests, all cases, and tests that need several releases, systemd and so on"
+    """Add the options that `make test-all` and `make test-every-case` use."""
+    wide = "also run long tests, and tests that need several releases, systemd, Docker and so on"
+    every = "the same, and every case of those of which the others try a sample"
     parser.addoption("--all", action="store_true", help=wide)
+    parser.addoption("--every-case", action="store_true", help=every)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests and cases of `make test-all`, unless they are asked for.
+    """Leave out the tests of `make test-all` and most of the sampled cases, unless asked for.
 
     That is by option, by the name of the test, or for the cases by the name of the file. The
     longest tests come first, so that no worker waits for the last of them at the end.
     """
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
     named = budget.seed is None and any("::" in word for word in config.args)
-    if config.getoption("--all") or named:
+    if config.getoption("--every-case") or named:
         return
-    left_out = {item for item in items if _is_wide(item)}
+    every_test = config.getoption("--all")
+    left_out = set() if every_test else {item for item in items if _is_wide(item)}
     if budget.seed is not None or not any(word.endswith(".py") for word in config.args):
-        left_out |= _further_cases([item for item in items if item not in left_out])
+        alike = [item for item in items if item not in left_out and not _needs_more(item)]
+        left_out |= _further_cases(alike)
     config.hook.pytest_deselected(items=[*left_out])
     items[:] = [item for item in items if item not in left_out]
-    releases.python_of = functools.partial(_only_the_newest, releases.python_of)
+    if not every_test:
+        releases.python_of = functools.partial(_only_the_newest, releases.python_of)
 
 
 def _further_cases(items: list[pytest.Item]) -> set[pytest.Item]:
-    """Return the cases that `make test` leaves out of tests that are marked `sampled`.
+    """Return the cases to leave out of tests that are marked `sampled`.
 
     It keeps one of them, or every Nth. Which one depends on the name of the test: always the same,
     but not the first case of each test, because many tests have the same cases; in an attack, its
@@ -99,8 +104,11 @@ def _only_the_newest(python_of: Callable[[str], Path], version: str) -> Path:
 
 
 def _is_wide(item: pytest.Item) -> bool:
-    if item.get_closest_marker("wide"):
-        return True
+    return item.get_closest_marker("wide") is not None or _needs_more(item)
+
+
+def _needs_more(item: pytest.Item) -> bool:
+    """Tell whether a case needs an older release or a program that `make test` does not need."""
     if any(WIDE & {*mark.args} for mark in item.iter_markers("needs")):
         return True
     older = {*releases.ALL[:-1]}
@@ -118,7 +126,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Let homes lie in memory, where there is room: otherwise most of the time of these tests
     goes into waiting for a disk at each commit of each database.
     """
-    budget.everything = bool(config.getoption("--all"))
+    budget.everything = bool(config.getoption("--every-case"))
     for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGINT):
         if signal.getsignal(number) is signal.SIG_IGN:  # as after `nohup`; the tests send them
             ends = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL

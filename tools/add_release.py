@@ -1,4 +1,4 @@
-"""Add a release of Hermes to what hermes-doctor knows: hermes_doctor/knowledge/.
+"""Add a release of Hermes to what hermes-doctor knows: hermes_doctor/hermes/knowledge/.
 
     python -m tools.add_release 0.20.5                    a release on the package index
     python -m tools.add_release --checkout DIR            a checkout with its environment in .venv
@@ -17,11 +17,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.knowledge import atlas, merging
-from hermes_doctor.knowledge.releases import parse_release
+from hermes_doctor.hermes.knowledge import atlas, merging
+from hermes_doctor.hermes.knowledge.versions import parse_release
 from tools import lessons, logging_calls, releases
 
-KNOWLEDGE = Path(__file__).parents[1] / "hermes_doctor" / "knowledge"
+KNOWLEDGE = Path(__file__).parents[1] / "hermes_doctor" / "hermes" / "knowledge"
 SCHEMAS = tuple(f"schemas/{Path(name).stem}" for name in atlas.DATABASES)
 WIDTH = 100
 
@@ -115,7 +115,7 @@ def written(value: Any, indent: int = 0) -> str:
 
 
 def write_newest() -> None:
-    """Write the numbers of the newest release into knowledge/data.py."""
+    """Write the numbers of the newest release into hermes/knowledge/data.py."""
     newest = max(known(), key=parse_release)
     config = json.loads((KNOWLEDGE / "resolution.json").read_bytes())["config_version"]
     schema = json.loads((KNOWLEDGE / "schemas" / "state.json").read_bytes())["releases"]

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from hermes_doctor.plugins.log_causes import cause_source
+from hermes_doctor.diagnosis.plugins.log_causes import cause_source
 from tools import releases
 
 SIGNATURES = Path(__file__).parents[1] / "checks" / "signatures"

@@ -1,4 +1,4 @@
-"""Ask a release with the scripts of hermes_doctor/learning/lessons, in a temporary home."""
+"""Run hermes_doctor/operations/learning/lessons with a release, in a temporary home."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.learning import isolation, questions
-from hermes_doctor.learning.isolation import Lesson
+from hermes_doctor.operations.learning import isolation, questions
+from hermes_doctor.operations.learning.isolation import Lesson
 from tools import releases
 
 PATIENCE = 600

@@ -1,11 +1,11 @@
-"""Write docs/codes.md, the table of all codes: `make codes`."""
+"""Write docs/codes.md, the table of all codes: `make generate`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from hermes_doctor.plugins import load
-from hermes_doctor.plugins.load import Plugins
+from hermes_doctor.diagnosis.plugins import load
+from hermes_doctor.diagnosis.plugins.load import Plugins
 
 DOCS = Path(__file__).parent.parent / "docs"
 TARGET = DOCS / "codes.md"
@@ -14,7 +14,7 @@ LOGS = "logs"
 HEAD = """\
 # All codes
 
-<!-- Written by `make codes` from the checks, the fixes and docs/failures. Do not edit. -->
+<!-- Written by `make generate` from the checks, the fixes and docs/failures. Do not edit. -->
 
 hermes-doctor knows {codes} codes and has fixes for {fixable} of them. `hermes-doctor explain CODE`
 prints the page of a code, and `hermes-doctor fix CODE` shows what its fix would do.

@@ -1,4 +1,4 @@
-"""Extract every logging call of a release into hermes_doctor/knowledge/logging_calls.json.
+"""Extract every logging call of a release into hermes_doctor/hermes/knowledge/logging_calls.json.
 
     python -m tools.logging_calls                         all releases on the package index
     python -m tools.logging_calls 0.19.0                  one of them
@@ -20,11 +20,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.knowledge.logging_calls import LoggingCall, module_of, places
-from hermes_doctor.knowledge.releases import parse_release
+from hermes_doctor.hermes.knowledge.logging_calls import LoggingCall, module_of, places
+from hermes_doctor.hermes.knowledge.versions import parse_release
 from tools import logging_source, releases
 
-STORED = Path(__file__).parents[1] / "hermes_doctor" / "knowledge" / "logging_calls.json"
+STORED = Path(__file__).parents[1] / "hermes_doctor" / "hermes" / "knowledge" / "logging_calls.json"
 Key = tuple[str, ...]
 """A call without its file: function, level, template, logger, error, caught types, traceback."""
 

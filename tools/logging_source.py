@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import product
 
-from hermes_doctor.knowledge.logging_calls import ANY, LoggingCall, module_of
+from hermes_doctor.hermes.knowledge.logging_calls import ANY, LoggingCall, module_of
 
 LEVELS = {
     "debug": "DEBUG", "info": "INFO", "warning": "WARNING", "warn": "WARNING", "error": "ERROR",

@@ -25,6 +25,7 @@ a new name and keep the old archive. Never record again under an old name to mak
 from __future__ import annotations
 
 import argparse
+import importlib
 import io
 import json
 import os
@@ -35,6 +36,7 @@ import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 import typer
@@ -93,8 +95,14 @@ def record() -> dict[str, Any]:
         "files": files,
         "documents": documents(),
         "commands": dict(sorted(described(typer.main.get_command(commands.app)))),
-        "api": sorted(dir(api)),
+        "api": public_names(),
     }
+
+
+def public_names() -> dict[str, list[str]]:
+    """Return the names that a plugin may import, by module."""
+    topics = [api.__name__, *(f"{api.__name__}.{one.name}" for one in iter_modules(api.__path__))]
+    return {topic: sorted(importlib.import_module(topic).__all__) for topic in topics}
 
 
 # -- homes ---------------------------------------------------------------------------------

@@ -16,12 +16,12 @@ from pathlib import Path
 from rich.console import Console
 
 from hermes_doctor.cli import demo_home
-from hermes_doctor.examination import runner
-from hermes_doctor.home import Home
-from hermes_doctor.plugins import load
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.terminal import console as terminal_console
+from hermes_doctor.diagnosis.examination import report as reports
+from hermes_doctor.diagnosis.plugins import load
+from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.render import report as render_report
-from hermes_doctor.terminal import console as terminal_console
 
 README = Path(__file__).parent.parent / "README.md"
 START = "```console\n$ hermes-doctor check\n"
@@ -47,7 +47,7 @@ def take() -> str:
         home = Path(folder) / ".hermes"
         demo_home.make(home)
         plugins = load.load()
-        report = runner.report(Probes(Home(home)), plugins, plugins.checks)
+        report = reports.report(Probes(Home(home)), plugins, plugins.checks)
         out = io.StringIO()
         console = Console(file=out, width=COLUMNS, color_system=None)
         terminal_console.show(render_report.lines(report), out, console)

@@ -5,18 +5,22 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, TextIO
 
-from hermes_doctor.cli.stderr import print_document, tell
+from hermes_doctor.cli import separate_look
+from hermes_doctor.cli.option_values import load_plugins, repeat_options
+from hermes_doctor.cli.progress_bars import print_document, tell
+from hermes_doctor.cli.restore_common import recover_first
+from hermes_doctor.core import home as homes
+from hermes_doctor.core.model import Trouble
+from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
-    from hermes_doctor.home import Home
-    from hermes_doctor.records.updates import Update
+    from hermes_doctor.backup.records.updates import Update
+    from hermes_doctor.core.home import Home
 
 
 def home_with_records(home: Home) -> Home:
     """The home with the update records: for a profile it may be the home that contains it."""
-    from hermes_doctor import home as homes
-    from hermes_doctor.cli import separate_look
-    from hermes_doctor.records.updates import UpdateRecords
+    from hermes_doctor.backup.records.updates import UpdateRecords
 
     known = separate_look.look(home.path, lambda: UpdateRecords(home).ids())
     return home if known else homes.root_home(home)
@@ -24,9 +28,7 @@ def home_with_records(home: Home) -> Home:
 
 def examine_last(home: Home, *, json: bool, from_chat: bool) -> int:
     """Examine the result of the last update."""
-    from hermes_doctor.message import text
-    from hermes_doctor.model import Trouble
-    from hermes_doctor.records.updates import BACK, GOING_BACK, UpdateRecords
+    from hermes_doctor.backup.records.updates import BACK, GOING_BACK, UpdateRecords
 
     records = UpdateRecords(home)
     update = records.last() if from_chat else records.newest()
@@ -38,11 +40,8 @@ def examine_last(home: Home, *, json: bool, from_chat: bool) -> int:
         )
     if update.stage == BACK:
         raise Trouble(
-            text(
-                "Update {id} was rolled back, so it has no result to check. See: "
-                "hermes-doctor check",
-                id=update.id,
-            )
+            "Update {id} was rolled back, so it has no result to check. See: hermes-doctor check",
+            id=update.id,
         )
     if from_chat:
         update = records.wait_for_end(update)
@@ -57,9 +56,7 @@ def examine_last(home: Home, *, json: bool, from_chat: bool) -> int:
 
 def _settle_data(home: Home, *, json: bool) -> None:
     """Finish a rollback that was cut off while restoring files, before any gateway starts."""
-    from hermes_doctor.cli.restore_common import recover_first
-    from hermes_doctor.cli.shared_options import load_plugins
-    from hermes_doctor.records.home_lock import lock_home
+    from hermes_doctor.backup.records.home_lock import lock_home
 
     with lock_home(home), recover_first(home, load_plugins(None), json=json):
         pass
@@ -67,31 +64,26 @@ def _settle_data(home: Home, *, json: bool) -> None:
 
 def _is_of_chat(home: Home, update: Update | None) -> bool:
     """Whether this gateway was started by an update that no guard process waits for."""
-    from hermes_doctor.installation.details import has_changed
-    from hermes_doctor.probes.probes import Probes
-    from hermes_doctor.records.updates import BACKED_UP, UPDATING
+    from hermes_doctor.backup.records.updates import BACKED_UP, UPDATING
+    from hermes_doctor.diagnosis.probes.probes import Probes
+    from hermes_doctor.hermes.installation.details import has_changed
 
     if update is None or update.stage not in (BACKED_UP, UPDATING):
         return False
     if update.stage == UPDATING and not update.chat:
         return False
-    return has_changed(Probes(home).installation(), update.before)
+    return has_changed(Probes(home).hermes.installation(), update.before)
 
 
 def refuse_running(update: Update) -> None:
     """Raise Trouble if another process is working on this update."""
-    from hermes_doctor.message import text
-    from hermes_doctor.model import Trouble
-
     who = update.running_process()
     if who is not None and who != os.getpid():
         raise Trouble(
-            text(
-                "Update {id} is still running (process {pid}). Nothing was changed. Try "
-                "again when it has finished.",
-                id=update.id,
-                pid=who,
-            )
+            "Update {id} is still running (process {pid}). Nothing was changed. Try "
+            "again when it has finished.",
+            id=update.id,
+            pid=who,
         )
 
 
@@ -104,10 +96,8 @@ def examine_and_report(
     to: TextIO | None = None,
 ) -> bool:
     """Examine everything and report what is broken; return whether all is well."""
-    from hermes_doctor.cli.shared_options import load_plugins, repeat_options
+    from hermes_doctor.operations.updates import after_update
     from hermes_doctor.render import update as render_update
-    from hermes_doctor.terminal.show import show
-    from hermes_doctor.updates import after_update
 
     outcome = after_update.examine(
         home,
@@ -125,7 +115,7 @@ def examine_and_report(
 
 
 def _settle() -> float:
-    from hermes_doctor.updates.after_update import SETTLE
+    from hermes_doctor.operations.updates.after_update import SETTLE
 
     try:
         return float(os.environ["HERMES_DOCTOR_SETTLE"])

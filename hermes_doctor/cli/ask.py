@@ -6,19 +6,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hermes_doctor.cli.options import HomeOption, JsonOption, refuse_nan
+from hermes_doctor.cli import exits, option_values, separate_work
+from hermes_doctor.cli.option_declarations import HomeOption, JsonOption, refuse_nan
+from hermes_doctor.cli.option_values import load_plugins, named_home, repeat_options
+from hermes_doctor.cli.progress_bars import waiting
+from hermes_doctor.core import home as homes
+from hermes_doctor.core.model import Trouble
+from hermes_doctor.core.system.privileges import as_owner_of
+from hermes_doctor.core.terminal.lines import BLANK, row
+from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from hermes_doctor.asking.ask import AskResult
-    from hermes_doctor.asking.plan import AskPlan
-    from hermes_doctor.home import Home
-    from hermes_doctor.model import Finding
-    from hermes_doctor.probes.probes import Probes
-    from hermes_doctor.records.journal import Journal
-    from hermes_doctor.records.last_ask import AskRecord
+    from hermes_doctor.backup.records.journal import Journal
+    from hermes_doctor.backup.records.last_ask import AskRecord
+    from hermes_doctor.core.home import Home
+    from hermes_doctor.core.model import Finding
+    from hermes_doctor.diagnosis.probes.probes import Probes
+    from hermes_doctor.operations.asking.ask import AskResult
+    from hermes_doctor.operations.asking.plan import AskPlan
 
 EPILOG = """\b
 Examples:
@@ -64,11 +72,9 @@ def ask(
     json: JsonOption = False,
 ) -> int:
     """Ask the bot one question; it may cost a little."""
-    from hermes_doctor import home as homes
-    from hermes_doctor.cli import exits, separate_work, shared_options
     from hermes_doctor.render import document
 
-    where, named = homes.find(home), shared_options.named_home(home)
+    where, named = homes.find(home), option_values.named_home(home)
     exits.set_interrupt_text(
         "The question may have been sent, but hermes-doctor did not wait for the answer."
     )
@@ -79,7 +85,7 @@ def ask(
             typer.echo(document.dump(done))
         return int(not done["ok"])
 
-    return separate_work.run(where, work, shared_options.load_plugins(None), writes=False)
+    return separate_work.run(where, work, option_values.load_plugins(None), writes=False)
 
 
 def ask_once(
@@ -94,13 +100,10 @@ def ask_once(
 
     The result is kept for the next `check`, unless it says nothing about the bot.
     """
-    from hermes_doctor.asking import plan
-    from hermes_doctor.cli.progress_bars import waiting
-    from hermes_doctor.cli.shared_options import named_home, repeat_options
-    from hermes_doctor.probes.probes import Probes
-    from hermes_doctor.records import last_ask
+    from hermes_doctor.backup.records import last_ask
+    from hermes_doctor.diagnosis.probes.probes import Probes
+    from hermes_doctor.operations.asking import plan
     from hermes_doctor.render import ask as rendered
-    from hermes_doctor.terminal.show import show
 
     with waiting("looking for the gateway and its model", quiet=json):
         planned = plan.make(
@@ -124,8 +127,6 @@ class LastQuestion:
         self, where: Home, option: Path | None, *, wanted: bool, apply: bool, json: bool
     ) -> None:
         if wanted and not apply:
-            from hermes_doctor.model import Trouble
-
             raise Trouble("--ask asks after a change. Nothing was changed. Add --apply, too.")
         self.where = where
         self.option = option
@@ -160,10 +161,6 @@ class LastQuestion:
 
     def _ask(self) -> dict[str, Any]:
         """Ask and show it. What was changed before stays."""
-        from hermes_doctor.model import Trouble
-        from hermes_doctor.terminal.lines import BLANK, row
-        from hermes_doctor.terminal.show import show
-
         if not self.json:
             show([BLANK])
         try:
@@ -181,9 +178,7 @@ def _carry_out(where: Home, planned: AskPlan, timeout: float, *, json: bool) -> 
     """Send the question with the rights of the home's owner, and show that it waits."""
     import sys
 
-    from hermes_doctor.asking import ask
-    from hermes_doctor.cli.progress_bars import waiting
-    from hermes_doctor.system.privileges import as_owner_of
+    from hermes_doctor.operations.asking import ask
 
     if sys.stdout is not None:
         sys.stdout.flush()  # what is sent to whom is shown before it is sent
@@ -193,10 +188,9 @@ def _carry_out(where: Home, planned: AskPlan, timeout: float, *, json: bool) -> 
 
 def _advice(probes: Probes, record: AskRecord) -> Finding | None:
     """What the checks that use the result of an `ask` make of it."""
-    from hermes_doctor.cli.shared_options import load_plugins
-    from hermes_doctor.examination import runner
+    from hermes_doctor.diagnosis.examination import report
 
-    probes.asked = record
-    checks = [one for one in load_plugins(None).checks if one.needs == "ask"]
-    _, findings = runner.examine(probes, checks)
+    probes.health.asked = record
+    checks = [check for check in load_plugins(None).checks if check.needs == "ask"]
+    _, findings = report.examine(probes, checks)
     return findings[0] if findings else None

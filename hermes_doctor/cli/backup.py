@@ -14,14 +14,22 @@ from hermes_doctor.cli import (
     backup_transfer,
     backup_verify,
     other_backups,
+    separate_work,
 )
-from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption
+from hermes_doctor.cli.help_layout import WholeSummaries
+from hermes_doctor.cli.option_declarations import HomeOption, JsonOption, VaultOption
+from hermes_doctor.cli.option_values import named_home, repeat_options
 from hermes_doctor.cli.vault_option import print_schema_document, run_on_vault
-from hermes_doctor.cli.whole_summaries import WholeSummaries
+from hermes_doctor.core import home as homes
+from hermes_doctor.core.message import ago, count
+from hermes_doctor.core.model import Trouble
+from hermes_doctor.core.system.files import size
+from hermes_doctor.core.terminal.lines import BLANK, row, tilde
+from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.manifest import Backup
-    from hermes_doctor.backup.vault import Vault
+    from hermes_doctor.backup.vault.manifest import Backup
+    from hermes_doctor.backup.vault.vault import Vault
 
 app = typer.Typer(
     cls=WholeSummaries,
@@ -93,7 +101,7 @@ def create(
 
     Logs, caches and code are skipped. With --daily, --weekly or --monthly, old backups are removed.
     """
-    from hermes_doctor.backup.retention import Retention
+    from hermes_doctor.backup.vault.prune_rules import Retention
     from hermes_doctor.cli.backup_create import run
 
     return run(
@@ -135,26 +143,16 @@ def list_(
 ) -> int:
     """List the backups, oldest first."""
     if hermes or restic:
-        from hermes_doctor import home as homes
-        from hermes_doctor.cli import separate_work
-
         where = homes.find(home)
         others = lambda: other_backups.list_others(where, restic, json=json)  # noqa: E731
         return separate_work.run(where, others, writes=False, as_root=restic is not None)
-    from hermes_doctor.cli.shared_options import named_home, repeat_options
-
     options = repeat_options(named_home(home), vault=vault)
     return run_on_vault(home, vault, lambda store: _list(store, options, json=json))
 
 
 def _list(store: Vault, options: str, *, json: bool) -> int:
-    from hermes_doctor.backup.unreadable_files import list_missing
+    from hermes_doctor.backup.vault.unreadable_files import list_missing
     from hermes_doctor.cli.backup_create import backup_document
-    from hermes_doctor.message import ago, count
-    from hermes_doctor.model import Trouble
-    from hermes_doctor.system.files import size
-    from hermes_doctor.terminal.lines import BLANK, row, tilde
-    from hermes_doctor.terminal.show import show
 
     known: list[tuple[str, Backup | None]] = []
     for id in store.ids():
@@ -176,19 +174,24 @@ def _list(store: Vault, options: str, *, json: bool) -> int:
     if not known:
         make = f"hermes-doctor backup create{options}"
         show([row("No backup exists yet. Create one: ", (make, "command"))])
-    for id, one in known:
-        if one is None:
+    for id, backup in known:
+        if backup is None:
             show([row((id, "strong"), "  ", ("damaged: its manifest cannot be read", "error"))])
         else:
-            version = f"Hermes {one.hermes}" if one.hermes else "unknown Hermes"
-            files = count(len(one.entries), "file")
-            parts = [ago(one.created_at), f"{files}, {size(one.size)}", version, one.reason]
-            if one.home != str(store.home.path):
-                parts.append(f"(of {tilde(one.home)})")
+            version = f"Hermes {backup.hermes}" if backup.hermes else "unknown Hermes"
+            files = count(len(backup.entries), "file")
+            parts = [
+                ago(backup.created_at),
+                f"{files}, {size(backup.size)}",
+                version,
+                backup.reason,
+            ]
+            if backup.home != str(store.home.path):
+                parts.append(f"(of {tilde(backup.home)})")
             text = "".join(f"  {part}" for part in parts)
             show([row((id, "strong"), text, hang=2)])
-            if one.missing:
-                text = f"incomplete, these could not be read: {list_missing(one.missing)}"
+            if backup.missing:
+                text = f"incomplete, these could not be read: {list_missing(backup.missing)}"
                 show([row(("! ", "warning"), text, indent=2, hang=2)])
     if known and sys.stdout is not None and sys.stdout.isatty():  # a pipe gets one line per backup
         command = f"hermes-doctor backup restore {known[-1][0]}{options}"

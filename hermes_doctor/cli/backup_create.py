@@ -8,22 +8,26 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_doctor import home as homes
-from hermes_doctor.backup import leftovers, whole_backup
-from hermes_doctor.backup.free_space import total_size
-from hermes_doctor.backup.manifest import Backup
-from hermes_doctor.backup.selection import Choice, describe_important
-from hermes_doctor.backup.unreadable_files import DENIED, list_missing
-from hermes_doctor.backup.vault import Vault
-from hermes_doctor.cli import exits
+from hermes_doctor.backup.records.home_lock import lock_home
+from hermes_doctor.backup.vault import whole_backup
+from hermes_doctor.backup.vault.free_space import total_size
+from hermes_doctor.backup.vault.manifest import Backup
+from hermes_doctor.backup.vault.selection import Choice, describe_important
+from hermes_doctor.backup.vault.unreadable_files import DENIED, list_missing
+from hermes_doctor.backup.vault.vault import Vault
+from hermes_doctor.cli import exits, separate_work
+from hermes_doctor.cli.option_values import absolute, named_home, repeat_options
 from hermes_doctor.cli.progress_bars import bar, transfer_progress, waiting
-from hermes_doctor.records.home_lock import lock_home
-from hermes_doctor.system import root_parent
-from hermes_doctor.system.signals import interruptible
+from hermes_doctor.core import home as homes
+from hermes_doctor.core.message import count, listed
+from hermes_doctor.core.system import root_parent
+from hermes_doctor.core.system.files import size
+from hermes_doctor.core.system.signals import interruptible
+from hermes_doctor.core.terminal.lines import row, tilde
+from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.prune_rules import PruneSelection
-    from hermes_doctor.backup.retention import Retention
+    from hermes_doctor.backup.vault.prune_rules import PruneSelection, Retention
 
 REASON = "by hand"
 
@@ -45,9 +49,6 @@ def run(
 
     Only root may write where an archive goes, and read what it is encrypted with.
     """
-    from hermes_doctor.cli import separate_work
-    from hermes_doctor.cli.shared_options import absolute, named_home
-
     where, named, vault = homes.find(home), named_home(home), absolute(vault)
     if to or encrypt_to or passphrase_file:
         from hermes_doctor.cli import backup_transfer
@@ -86,10 +87,10 @@ def _create(
     with lock_home(where), interruptible():
         store = Vault(where, vault)
         with waiting("listing the files", quiet=json):
-            leftovers.remove_leftovers(store)
+            store.remove_leftovers()
             sources = whole_backup.list_sources(where, store.root, choice, omitted)
         with bar("backing up", total_size(sources), quiet=json) as progress:
-            made = store.create(
+            backup = store.create(
                 sources,
                 reason=reason,
                 hermes=_version(where),
@@ -100,46 +101,42 @@ def _create(
                 progress=progress,
             )
         exits.note_change()
-        exits.set_interrupt_text(f"Backup {made.id} is complete; the rest was not done.")
+        exits.set_interrupt_text(f"Backup {backup.id} is complete; the rest was not done.")
         if encrypt_to:
             from hermes_doctor.cli import backup_transfer
 
-            with transfer_progress(made.size, quiet=json):
-                sent = backup_transfer.export_to(made, to, encrypt_to, passphrase_file)
+            with transfer_progress(backup.size, quiet=json):
+                sent = backup_transfer.export_to(backup, to, encrypt_to, passphrase_file)
         if rule:
-            from hermes_doctor.backup.prune_rules import select_by_retention
+            from hermes_doctor.backup.vault.prune_rules import select_by_retention
 
             with waiting("removing old backups", quiet=json):
                 pruned = select_by_retention(store, rule)
                 for one in pruned.to_remove:
                     store.discard(one)
-    (_print if json else _show)(made, omitted, sent, pruned)
+    (_print if json else _show)(backup, omitted, sent, pruned)
     if not json:
-        _show_next(made, named, vault)
-    return int(not made.sound or bool(made.missing))
+        _show_next(backup, named, vault)
+    return int(not backup.sound or bool(backup.missing))
 
 
-def _show_next(made: Backup, home: Path | None, vault: Path | None) -> None:
+def _show_next(backup: Backup, home: Path | None, vault: Path | None) -> None:
     """How to restore the backup."""
-    from hermes_doctor.cli.shared_options import named_home, repeat_options
-    from hermes_doctor.terminal.lines import row
-    from hermes_doctor.terminal.show import show
-
     options = repeat_options(named_home(home), vault=vault)
-    show([row("Restore: ", (f"hermes-doctor backup restore {made.id}{options}", "command"))])
-    if not made.sound:
+    show([row("Restore: ", (f"hermes-doctor backup restore {backup.id}{options}", "command"))])
+    if not backup.sound:
         show([row("Next: ", (f"hermes-doctor fix{repeat_options(named_home(home))}", "command"))])
 
 
 def _version(home: homes.Home) -> str | None:
-    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.diagnosis.probes.probes import Probes
 
-    found = Probes(home).installation()
-    return found.version if found else None
+    installation = Probes(home).hermes.installation()
+    return installation.version if installation else None
 
 
 def _print(
-    made: Backup,
+    backup: Backup,
     omitted: whole_backup.OmittedPaths,
     sent: Path | None,
     pruned: PruneSelection | None,
@@ -148,12 +145,12 @@ def _print(
 
     document = {
         "schema": "hermes-doctor/backup/1",
-        **backup_document(made),
-        "entries": len(made.entries),
+        **backup_document(backup),
+        "entries": len(backup.entries),
         "left_out": omitted.folders,
         "excluded": omitted.unwanted,
         "not_followed": omitted.unfollowed,
-        "damaged_before": [{"backup": id, "path": path} for id, path in made.damaged_before],
+        "damaged_before": [{"backup": id, "path": path} for id, path in backup.damaged_before],
         "archive": str(sent) if sent else None,
         "removed": pruned.to_remove if pruned else [],
         "protected": [
@@ -175,45 +172,42 @@ def backup_document(backup: Backup) -> dict[str, Any]:
         "bytes": backup.size,
         "whole": backup.whole,
         "shares": backup.shares,
-        "missing": [one.document for one in backup.missing],
+        "missing": [missing_file.document for missing_file in backup.missing],
         "folder": str(backup.folder),
     }
 
 
-def _advice(made: Backup) -> str:
+def _advice(backup: Backup) -> str:
     """What to do about a file that cannot be read."""
-    denied = next((one for one in made.missing if one.reason == DENIED), None)
+    denied = next(
+        (missing_file for missing_file in backup.missing if missing_file.reason == DENIED), None
+    )
     if denied is None:
         return ""
     if root_parent.operator() != 0:
         return "Run this command as the owner of the home, or with sudo."
-    place = shlex.quote(os.path.join(made.home, denied.path))
-    return f"Make the owner of the home its owner: chown {os.stat(made.home).st_uid} {place}"
+    place = shlex.quote(os.path.join(backup.home, denied.path))
+    return f"Make the owner of the home its owner: chown {os.stat(backup.home).st_uid} {place}"
 
 
 def _show(
-    made: Backup,
+    backup: Backup,
     omitted: whole_backup.OmittedPaths,
     sent: Path | None,
     pruned: PruneSelection | None,
 ) -> None:
-    from hermes_doctor.message import count, listed
-    from hermes_doctor.system.files import size
-    from hermes_doctor.terminal.lines import row, tilde
-    from hermes_doctor.terminal.show import show
-
-    files = count(len(made.entries), "file")
-    text = f"Backup {made.id} created and verified: {files}, {size(made.size)}."
-    mark = ("✓ ", "good") if made.sound and not made.missing else ("! ", "warning")
-    show([row(mark, f"{text} {tilde(made.folder)}", hang=2)])
-    if made.missing:
-        paths = count(len(made.missing), "path")
-        text = f"Incomplete: {paths} could not be read: {list_missing(made.missing)}"
+    files = count(len(backup.entries), "file")
+    text = f"Backup {backup.id} created and verified: {files}, {size(backup.size)}."
+    mark = ("✓ ", "good") if backup.sound and not backup.missing else ("! ", "warning")
+    show([row(mark, f"{text} {tilde(backup.folder)}", hang=2)])
+    if backup.missing:
+        paths = count(len(backup.missing), "path")
+        text = f"Incomplete: {paths} could not be read: {list_missing(backup.missing)}"
         show([row(("! ", "warning"), text, hang=2)])
-        if advice := _advice(made):
+        if advice := _advice(backup):
             show([row(advice, indent=2, hang=2)])
-    if made.shares:
-        text = f"Unchanged data is shared with backup {made.shares}."
+    if backup.shares:
+        text = f"Unchanged data is shared with backup {backup.shares}."
         show([row((text, "faint"), indent=2)])
     if omitted.folders:
         names = ", ".join(omitted.folders)
@@ -228,15 +222,15 @@ def _show(
         if above := describe_important(unwanted):
             text += f", among them {', '.join(above)}"
         show([row(("! ", "warning"), text)])
-    for entry in made.entries:
+    for entry in backup.entries:
         if entry.integrity not in (None, "ok"):
             code = "" if entry.integrity == "damaged" else f" ({entry.integrity})"
             text = f"{entry.path} is damaged{code}; the backup contains it as it is."
             show([row(("! ", "warning"), text, hang=2)])
-    if made.damaged_before:
-        damaged = [path for _, path in made.damaged_before]
+    if backup.damaged_before:
+        damaged = [path for _, path in backup.damaged_before]
         text = f"Saved again: {listed(damaged, 3)}. The copy in the earlier backup "
-        text += f"{made.damaged_before[0][0]} is damaged."
+        text += f"{backup.damaged_before[0][0]} is damaged."
         show([row(("! ", "warning"), text, hang=2)])
     if sent:
         show([row(("✓ ", "good"), f"Encrypted archive written: {tilde(sent)}", hang=2)])

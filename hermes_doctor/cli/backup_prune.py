@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hermes_doctor.cli import backup_schedule as schedule
-from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption, YesOption
+from hermes_doctor.cli import backup_schedule as schedule, exits
+from hermes_doctor.cli.option_declarations import HomeOption, JsonOption, VaultOption, YesOption
+from hermes_doctor.cli.progress_bars import waiting
 from hermes_doctor.cli.vault_option import print_schema_document, run_on_vault
+from hermes_doctor.core.message import count, sentences, text
+from hermes_doctor.core.model import Trouble
+from hermes_doctor.core.system import progress
+from hermes_doctor.core.system.signals import interruptible
+from hermes_doctor.core.terminal.lines import row
+from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.prune_rules import PruneSelection
-    from hermes_doctor.backup.vault import Vault
+    from hermes_doctor.backup.vault.prune_rules import PruneSelection
+    from hermes_doctor.backup.vault.vault import Vault
 
 EPILOG = """\b
 Examples:
@@ -61,8 +68,7 @@ def prune(
     Always kept: the newest intact backup, the newest of the whole home, what `undo` or `rollback`
     needs for 30 days, and the last backup that has rows which the database lacks.
     """
-    from hermes_doctor.backup.retention import Retention
-    from hermes_doctor.model import Trouble
+    from hermes_doctor.backup.vault.prune_rules import Retention
 
     age = _age("0d" if older_than is None else older_than)
     rule = Retention(daily, weekly, monthly)
@@ -72,7 +78,7 @@ def prune(
         )
 
     def select(store: Vault) -> tuple[PruneSelection, list[str]]:
-        from hermes_doctor.backup import prune_rules
+        from hermes_doctor.backup.vault import prune_rules
 
         if ids:
             doomed, lost = prune_rules.check_named(store, ids)
@@ -92,31 +98,22 @@ def _prune(
     yes: bool,
     json: bool,
 ) -> int:
-    from hermes_doctor.backup import leftovers
-    from hermes_doctor.cli import exits
-    from hermes_doctor.cli.options import confirm
-    from hermes_doctor.cli.progress_bars import waiting
-    from hermes_doctor.message import count, sentences
-    from hermes_doctor.model import Trouble
-    from hermes_doctor.records.home_lock import lock_home
+    from hermes_doctor.backup.records.home_lock import lock_home
+    from hermes_doctor.cli.option_declarations import confirm
     from hermes_doctor.render.prune import protected_lines
-    from hermes_doctor.system import progress
-    from hermes_doctor.system.signals import interruptible
-    from hermes_doctor.terminal.lines import row
-    from hermes_doctor.terminal.show import show
 
     exits.set_interrupt_text("No backup was removed.")
     with lock_home(store.home), interruptible():
         with waiting("looking for backups that are still needed", quiet=json):
-            leftovers.remove_leftovers(store)
-            found, lost = select(store)
-        doomed = found.to_remove
+            store.remove_leftovers()
+            prune_selection, lost = select(store)
+        doomed = prune_selection.to_remove
         if not json:
             show([row(("→ ", "faint"), f"remove backup {one}") for one in doomed])
             show([row(("! ", "warning"), loss, hang=2) for loss in lost])
-            show(protected_lines(found))
+            show(protected_lines(prune_selection))
             if not doomed:
-                show([row("No backup was removed." if found.protected else _NONE_OLD)])
+                show([row("No backup was removed." if prune_selection.protected else _NONE_OLD)])
         if doomed and not yes and (json or not confirm(_question(len(doomed)))):
             raise Trouble(
                 sentences(
@@ -141,7 +138,9 @@ def _prune(
             {
                 "removed": doomed,
                 "kept": store.ids(),
-                "protected": [{"id": id, "why": why} for id, why in found.protected.items()],
+                "protected": [
+                    {"id": id, "why": why} for id, why in prune_selection.protected.items()
+                ],
                 "lost": lost,
             },
         )
@@ -153,32 +152,22 @@ _NONE_OLD = "No backup is old enough to be removed."
 
 def _part_done(doomed: Sequence[str], number: int) -> str:
     """What is removed when the removal of the backup with this number is interrupted."""
-    from hermes_doctor.message import count
-
     left = len(doomed) - number - 1
     done = f"{number} of {count(len(doomed), 'backup')} removed; {doomed[number]} may be too."
     return f"{done} {count(left, 'backup')} left to remove." if left else done
 
 
 def _question(number: int) -> str:
-    from hermes_doctor.message import count, text
-
     return text(
         "Remove {backups}? A removed backup cannot be restored.", backups=count(number, "backup")
     )
 
 
 def _age(given: str) -> timedelta:
-    from hermes_doctor.message import text
-    from hermes_doctor.model import Trouble
-
     units = {"h": "hours", "d": "days", "w": "weeks"}
     number, unit = given[:-1], given[-1:]
     if unit not in units or not number.isdecimal() or len(number) > 5:
         raise Trouble(
-            text(
-                "--older-than needs a number and h, d or w, such as 30d; got {given!r}.",
-                given=given,
-            )
+            "--older-than needs a number and h, d or w, such as 30d; got {given!r}.", given=given
         )
     return timedelta(**{units[unit]: int(number)})

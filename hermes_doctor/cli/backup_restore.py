@@ -8,15 +8,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hermes_doctor.cli import backup_transfer, other_backups
-from hermes_doctor.cli.completions import complete_store
-from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption, YesOption
+from hermes_doctor.cli import backup_transfer, other_backups, separate_work
+from hermes_doctor.cli.option_declarations import (
+    HomeOption,
+    JsonOption,
+    VaultOption,
+    YesOption,
+    complete_store,
+)
+from hermes_doctor.cli.option_values import absolute, load_plugins, named_home, repeat_options
+from hermes_doctor.cli.progress_bars import bar, waiting
+from hermes_doctor.cli.restore_common import exit_code, recover_first, restore_items
 from hermes_doctor.cli.vault_option import place_of_copy
+from hermes_doctor.core.model import Trouble
+from hermes_doctor.core.terminal.lines import row
+from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.archive import ArchiveKeys
-    from hermes_doctor.home import Home
-    from hermes_doctor.plugins.load import Plugins
+    from hermes_doctor.backup.vault.archive import ArchiveKeys
+    from hermes_doctor.core.home import Home
+    from hermes_doctor.diagnosis.plugins.load import Plugins
 
 EPILOG = """\b
 Examples:
@@ -62,11 +73,10 @@ def restore(
     The current files are backed up first. A missing home is created again if the backup is outside
     of it.
     """
-    from hermes_doctor.backup.archive import ArchiveKeys
-    from hermes_doctor.cli import lost_home, separate_work
-    from hermes_doctor.cli.shared_options import absolute, load_plugins, named_home, repeat_options
+    from hermes_doctor.backup.vault.archive import ArchiveKeys
+    from hermes_doctor.cli import vault_option
 
-    where = lost_home.find_home(home, elsewhere=vault is not None or Path(id).is_file())
+    where = vault_option.find_home(home, elsewhere=vault is not None or Path(id).is_file())
     place, repeat = absolute(vault), repeat_options(named_home(home))
     lock = ArchiveKeys(passphrase_file=passphrase_file, identity=identity)
     copy, as_root = place_of_copy(id, where, lock)
@@ -102,28 +112,22 @@ def _restore(
     yes: bool,
     json: bool,
 ) -> int:
-    from hermes_doctor.backup import (
+    from hermes_doctor.backup.records.home_lock import lock_home
+    from hermes_doctor.backup.vault import (
+        backup_rows,
         intake,
-        needed_backups,
-        outside_files,
-        restored_rows,
+        prune_rules,
+        restore_files,
         selection,
     )
-    from hermes_doctor.backup.unique_rows import LastRows
-    from hermes_doctor.backup.unreadable_files import list_missing
-    from hermes_doctor.backup.vault import Vault
-    from hermes_doctor.cli import lost_home
-    from hermes_doctor.cli.progress_bars import bar, waiting
-    from hermes_doctor.cli.restore_common import exit_code, recover_first, restore_items
-    from hermes_doctor.message import text
-    from hermes_doctor.model import Trouble
-    from hermes_doctor.records.home_lock import lock_home
-    from hermes_doctor.repair import undo
-    from hermes_doctor.terminal.lines import row
-    from hermes_doctor.terminal.show import show
+    from hermes_doctor.backup.vault.backup_rows import LastRows
+    from hermes_doctor.backup.vault.unreadable_files import list_missing
+    from hermes_doctor.backup.vault.vault import Vault
+    from hermes_doctor.cli import vault_option
+    from hermes_doctor.repair.transaction import undo
 
     with (
-        lost_home.recreated_folder(where),
+        vault_option.recreated_folder(where),
         lock_home(where),
         recover_first(where, plugins, json=json) as ended,
     ):
@@ -133,31 +137,27 @@ def _restore(
             backup = store.load(id)
         if not store.is_ours(id) and not other_home:
             raise Trouble(
-                text(
-                    "Backup {id} belongs to another home, {home}. Nothing was changed. To "
-                    "restore it here: add --other-home",
-                    id=id,
-                    home=backup.home,
-                )
+                "Backup {id} belongs to another home, {home}. Nothing was changed. To "
+                "restore it here: add --other-home",
+                id=id,
+                home=backup.home,
             )
         backup = intake.assign_to_home(where, backup) if other_home else backup
         names = [entry.path for entry in backup.entries]
         chosen, unknown = selection.select_paths(paths, names)
         if unknown:
             raise Trouble(
-                text(
-                    "Backup {id} does not contain {file!r}. Nothing was changed.",
-                    id=id,
-                    file=unknown[0],
-                )
+                "Backup {id} does not contain {file!r}. Nothing was changed.",
+                id=id,
+                file=unknown[0],
             )
         wanted = [
             entry
             for entry in backup.entries
             if (entry.path in chosen if paths else not selection.is_process_file(entry.path))
         ]
-        named = selection.select_paths([one for one in paths if one.startswith("/")], names)[0]
-        wanted, left = outside_files.split_restorable(where, wanted, backup.entries, named)
+        named = selection.select_paths([path for path in paths if path.startswith("/")], names)[0]
+        wanted, left = restore_files.split_restorable(where, wanted, backup.entries, named)
         if left and not json:
             line = f"Not restored, because outside of the home: {', '.join(left)}."
             show([row(("! ", "warning"), f"{line} To restore it: name its path.", hang=2)])
@@ -168,27 +168,21 @@ def _restore(
             )
             show([row(("! ", "warning"), line, hang=2)])
         if not wanted:
-            raise Trouble(
-                text("Backup {id} contains nothing to restore. Nothing was changed.", id=id)
-            )
+            raise Trouble("Backup {id} contains nothing to restore. Nothing was changed.", id=id)
         part = backup._replace(entries=tuple(wanted))
         with bar(f"verifying {id}", part.size, quiet=json) as progress:
             wrong = store.verify(part, progress)
         if wrong:
             raise Trouble(
-                text(
-                    "Backup {id} is damaged: {reason}. Nothing was changed.", id=id, reason=wrong[0]
-                )
+                "Backup {id} is damaged: {reason}. Nothing was changed.", id=id, reason=wrong[0]
             )
         losses: list[str] = []
         with waiting("comparing the rows", quiet=json):
             rows = LastRows(store, ())
-            if needed_backups.is_saved_log(where, id):
-                said = list(
-                    restored_rows.differences(rows, backup, {entry.path for entry in wanted})
-                )
+            if prune_rules.is_saved_log(where, id):
+                said = list(backup_rows.differences(rows, backup, {entry.path for entry in wanted}))
             else:
-                said, losses = [], restored_rows.removed_by(rows, backup, wanted)
+                said, losses = [], backup_rows.removed_by(rows, backup, wanted)
         if not json:
             show([row(("! ", "warning"), line, hang=2) for line in said])
         done = restore_items(
@@ -205,6 +199,10 @@ def _restore(
             repeat=repeat,
             losses=losses,
             more=({"left": list(left)} if left else {})
-            | ({"missing": [one.document for one in backup.missing]} if backup.missing else {}),
+            | (
+                {"missing": [missing_file.document for missing_file in backup.missing]}
+                if backup.missing
+                else {}
+            ),
         )
     return exit_code(done, ended)

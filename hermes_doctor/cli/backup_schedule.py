@@ -6,8 +6,14 @@ from typing import Annotated
 
 import typer
 
-from hermes_doctor.cli.options import HomeOption, VaultOption
-from hermes_doctor.cli.whole_summaries import WholeSummaries
+from hermes_doctor.cli import separate_look, separate_work
+from hermes_doctor.cli.help_layout import WholeSummaries
+from hermes_doctor.cli.option_declarations import HomeOption, VaultOption
+from hermes_doctor.cli.option_values import absolute
+from hermes_doctor.core import home as homes
+from hermes_doctor.core.message import ago
+from hermes_doctor.core.model import CannotFix, Trouble
+from hermes_doctor.core.preferences import effective
 
 app = typer.Typer(
     cls=WholeSummaries,
@@ -81,12 +87,8 @@ def install(
     vault: VaultOption = None,
 ) -> int:
     """Install a daily backup (systemd, launchd or cron)."""
-    from hermes_doctor import home as homes
-    from hermes_doctor.backup.retention import Retention
-    from hermes_doctor.cli import separate_look
-    from hermes_doctor.model import CannotFix, Trouble
-    from hermes_doctor.preferences import effective
-    from hermes_doctor.schedule import daily_backup
+    from hermes_doctor.backup.vault.prune_rules import Retention
+    from hermes_doctor.repair.schedule import daily_backup
 
     where = homes.find(home)
     separate_look.know_secrets(where.path)
@@ -138,13 +140,8 @@ def status(
     """Show whether it is installed, and the last backup."""
     from datetime import UTC, datetime, timedelta
 
-    from hermes_doctor import home as homes
-    from hermes_doctor.backup.vault import Vault
-    from hermes_doctor.cli import separate_look, separate_work
-    from hermes_doctor.cli.shared_options import absolute
-    from hermes_doctor.message import ago
-    from hermes_doctor.model import CannotFix, Trouble
-    from hermes_doctor.schedule import daily_backup
+    from hermes_doctor.backup.vault.vault import Vault
+    from hermes_doctor.repair.schedule import daily_backup
 
     where = homes.find(home)
     separate_look.know_secrets(where.path)
@@ -183,10 +180,7 @@ Exit codes:
 )
 def remove(system: SystemOption = False, cron: CronOption = False, home: HomeOption = None) -> int:
     """Remove the daily backup; existing backups are kept."""
-    from hermes_doctor import home as homes
-    from hermes_doctor.cli import separate_look
-    from hermes_doctor.model import CannotFix, Trouble
-    from hermes_doctor.schedule import daily_backup
+    from hermes_doctor.repair.schedule import daily_backup
 
     where = homes.find(home)
     separate_look.know_secrets(where.path)

@@ -7,14 +7,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption
+from hermes_doctor.cli import separate_work
+from hermes_doctor.cli.option_declarations import HomeOption, JsonOption, VaultOption
 from hermes_doctor.cli.other_backups import exclusive_vault
+from hermes_doctor.cli.progress_bars import LARGE, transfer_progress
 from hermes_doctor.cli.vault_option import print_schema_document
+from hermes_doctor.core import home as homes
+from hermes_doctor.core.message import count
+from hermes_doctor.core.model import Trouble
+from hermes_doctor.core.system.signals import interruptible
+from hermes_doctor.core.terminal.lines import row, tilde
+from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.engines import Restic
-    from hermes_doctor.backup.manifest import Backup
-    from hermes_doctor.home import Home
+    from hermes_doctor.backup.vault.engines import Restic
+    from hermes_doctor.backup.vault.manifest import Backup
+    from hermes_doctor.core.home import Home
 
 PASSPHRASE = "passphrase"
 ToOption = Annotated[
@@ -93,13 +101,6 @@ def export(
     json: JsonOption = False,
 ) -> int:
     """Write a backup into one encrypted file."""
-    from hermes_doctor import home as homes
-    from hermes_doctor.cli.progress_bars import transfer_progress
-    from hermes_doctor.model import Trouble
-    from hermes_doctor.system.signals import interruptible
-    from hermes_doctor.terminal.lines import row, tilde
-    from hermes_doctor.terminal.show import show
-
     if not encrypt_to:
         raise Trouble(
             "No recipient given. Add --encrypt-to KEY, --encrypt-to @FILE or "
@@ -109,17 +110,17 @@ def export(
         refuse_place(to or Path.cwd(), homes.find(home))
         backup = _chosen(home, vault, id)
         with transfer_progress(backup.size, quiet=json):
-            made = export_to(backup, to or Path.cwd(), encrypt_to, passphrase_file)
+            path = export_to(backup, to or Path.cwd(), encrypt_to, passphrase_file)
     if json:
         print_schema_document(
-            "archive", {"id": backup.id, "archive": str(made), "bytes": made.stat().st_size}
+            "archive", {"id": backup.id, "archive": str(path), "bytes": path.stat().st_size}
         )
     else:
         show(
             [
                 row(
                     ("✓ ", "good"),
-                    f"Backup {backup.id} encrypted and written to {tilde(made)}",
+                    f"Backup {backup.id} encrypted and written to {tilde(path)}",
                     hang=2,
                 )
             ]
@@ -142,13 +143,7 @@ def push(
     json: JsonOption = False,
 ) -> int:
     """Send backups to restic or to another machine (rsync)."""
-    from hermes_doctor import home as homes
-    from hermes_doctor.backup import engines
-    from hermes_doctor.cli.progress_bars import transfer_progress
-    from hermes_doctor.model import Trouble
-    from hermes_doctor.system.signals import interruptible
-    from hermes_doctor.terminal.lines import row
-    from hermes_doctor.terminal.show import show
+    from hermes_doctor.backup.vault import engines
 
     if (restic is None) == (rsync is None):
         raise Trouble("No destination given. Add --restic REPOSITORY or --rsync PLACE.")
@@ -165,7 +160,7 @@ def push(
                     f"and checked by restic."
                 )
             else:
-                from hermes_doctor.backup.vault import Vault
+                from hermes_doctor.backup.vault.vault import Vault
 
                 engines.rsync(Vault(homes.find(home), vault), rsync or "")
                 text = "All backups sent and compared byte by byte."
@@ -183,8 +178,6 @@ def _say_unlocked(repository: Restic | None) -> None:
         return
     import sys
 
-    from hermes_doctor.message import count
-
     locks = count(repository.removed_locks, "lock")
     left = f"Removed {locks} of restic, left by processes that no longer run."
     print(f"hermes-doctor: {left}", file=sys.stderr)  # noqa: T201
@@ -201,32 +194,29 @@ def pull(
 
     It is stored among the backups of the home; a missing home folder is created.
     """
-    from hermes_doctor.backup import engines
-    from hermes_doctor.backup.vault import Vault
-    from hermes_doctor.cli import lost_home
-    from hermes_doctor.cli.progress_bars import LARGE, transfer_progress
-    from hermes_doctor.model import Trouble
-    from hermes_doctor.terminal.lines import row
-    from hermes_doctor.terminal.show import show
+    from hermes_doctor.backup.vault import engines
+    from hermes_doctor.backup.vault.vault import Vault
+    from hermes_doctor.cli import vault_option
 
     if restic is None:
         raise Trouble("No repository given. Add --restic REPOSITORY.")
-    where = lost_home.find_home(home, elsewhere=True)
+    where = vault_option.find_home(home, elsewhere=True)
+    separate_work.watch_as_root(where)
     repository = engines.Restic(restic)
-    with lost_home.recreated_folder(where):
+    with vault_option.recreated_folder(where):
         store = Vault(where, vault)
         with (
             exclusive_vault(store),
             transfer_progress(LARGE, quiet=json),
         ):  # only restic knows the size
-            made = repository.pull(store, id)
+            backup = repository.pull(store, id)
     _say_unlocked(repository)
     if json:
         print_schema_document(
-            "pull", {"id": made.id, "files": len(made.entries), "folder": str(made.folder)}
+            "pull", {"id": backup.id, "files": len(backup.entries), "folder": str(backup.folder)}
         )
     else:
-        show([row(("✓ ", "good"), f"Fetched and verified as backup {made.id}.", hang=2)])
+        show([row(("✓ ", "good"), f"Fetched and verified as backup {backup.id}.", hang=2)])
     return 0
 
 
@@ -237,18 +227,14 @@ def refuse_incomplete_options(
     to: Path | None, encrypt_to: list[str] | None, passphrase: Path | None
 ) -> None:
     """Raise Trouble for options that are useless alone."""
-    from hermes_doctor.backup import engines
-    from hermes_doctor.message import text
-    from hermes_doctor.model import Trouble
+    from hermes_doctor.backup.vault import engines
 
     if (to or passphrase) and not encrypt_to:
         raise Trouble(
             "--to writes an encrypted archive, so it needs --encrypt-to. Nothing was done."
         )
     if to and not to.expanduser().is_dir() and to.expanduser().exists():
-        raise Trouble(
-            text("{file} already exists. Nothing was done. Choose another file.", file=to)
-        )
+        raise Trouble("{file} already exists. Nothing was done. Choose another file.", file=to)
     if encrypt_to:
         engines.find_program("age")
 
@@ -273,7 +259,7 @@ def export_to(
     backup: Backup, to: Path | None, encrypt_to: list[str], passphrase_file: Path | None
 ) -> Path:
     """Write the encrypted archive; return its path."""
-    from hermes_doctor.backup import archive
+    from hermes_doctor.backup.vault import archive
 
     place = (to or backup.folder.parent).expanduser().absolute()
     if place.is_dir():
@@ -289,24 +275,19 @@ def _expanded(word: str) -> str:
 
 
 def _chosen(home: Path | None, vault: Path | None, id: str | None) -> Backup:
-    from hermes_doctor import home as homes
-    from hermes_doctor.backup.vault import Vault
-    from hermes_doctor.message import text
-    from hermes_doctor.model import Trouble
+    from hermes_doctor.backup.vault.vault import Vault
 
-    store = Vault(homes.find(home), vault)
+    where = homes.find(home)
+    separate_work.watch_as_root(where)
+    store = Vault(where, vault)
     backup = store.load(id) if id else store.newest()
     if backup is None:
         raise Trouble(
-            text(
-                "{vault} contains no backup of this home. Create one: hermes-doctor backup create",
-                vault=store.root,
-            )
+            "{vault} contains no backup of this home. Create one: hermes-doctor backup create",
+            vault=store.root,
         )
     if wrong := store.verify(backup):
         raise Trouble(
-            text(
-                "Backup {id} is damaged: {reason}. Nothing was sent.", id=backup.id, reason=wrong[0]
-            )
+            "Backup {id} is damaged: {reason}. Nothing was sent.", id=backup.id, reason=wrong[0]
         )
     return backup

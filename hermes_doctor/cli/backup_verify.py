@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hermes_doctor.cli import backup_transfer, other_backups
-from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption
+from hermes_doctor.cli import backup_transfer, other_backups, separate_work
+from hermes_doctor.cli.option_declarations import HomeOption, JsonOption, VaultOption
+from hermes_doctor.cli.option_values import absolute, named_home, repeat_options
+from hermes_doctor.cli.progress_bars import bar
 from hermes_doctor.cli.vault_option import place_of_copy, print_schema_document
+from hermes_doctor.core.model import Trouble
+from hermes_doctor.core.system.signals import interruptible
+from hermes_doctor.core.terminal.lines import row
+from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.archive import ArchiveKeys
-    from hermes_doctor.backup.unreadable_files import MissingFile
-    from hermes_doctor.backup.vault import Vault
+    from hermes_doctor.backup.vault.archive import ArchiveKeys
+    from hermes_doctor.backup.vault.unreadable_files import MissingFile
+    from hermes_doctor.backup.vault.vault import Vault
 
 IdArgument = Annotated[
     str | None,
@@ -57,15 +63,14 @@ def verify(
     json: JsonOption = False,
 ) -> int:
     """Compare every byte of a backup with its manifest."""
-    from hermes_doctor.backup.archive import ArchiveKeys
-    from hermes_doctor.backup.vault import Vault
-    from hermes_doctor.cli import lost_home, separate_work
-    from hermes_doctor.cli.shared_options import absolute, named_home, repeat_options
+    from hermes_doctor.backup.vault.archive import ArchiveKeys
+    from hermes_doctor.backup.vault.vault import Vault
+    from hermes_doctor.cli import vault_option
 
     lock = ArchiveKeys(passphrase_file=passphrase_file, identity=identity)
     options = repeat_options(named_home(home), vault=vault)
     place = absolute(vault)
-    where = lost_home.find_home(home, elsewhere=place is not None)
+    where = vault_option.find_home(home, elsewhere=place is not None)
     id, as_root = place_of_copy(id, where, lock) if id else (id, False)
 
     def work() -> int:
@@ -86,9 +91,7 @@ def _verify(
     hermes: bool,
     json: bool,
 ) -> int:
-    from hermes_doctor.backup.unreadable_files import list_missing
-    from hermes_doctor.terminal.lines import row
-    from hermes_doctor.terminal.show import show
+    from hermes_doctor.backup.vault.unreadable_files import list_missing
 
     results = other_backups.verify_others(store, id, lock, all_backups=hermes)
     lacking: dict[str, tuple[MissingFile, ...]] = {}
@@ -138,10 +141,7 @@ def _verified(
 
     Files that could not be read when a backup was made are added to `lacking`.
     """
-    from hermes_doctor.backup.trial_restore import try_restore
-    from hermes_doctor.cli.progress_bars import bar
-    from hermes_doctor.model import Trouble
-    from hermes_doctor.system.signals import interruptible
+    from hermes_doctor.backup.vault.trial_restore import try_restore
 
     results: list[tuple[str, list[str]]] = []
     known: dict[bytes, str] | None = {} if len(ids) > 1 else None
@@ -163,26 +163,19 @@ def _verified(
 
 
 def _chosen(store: Vault, id: str | None, options: str) -> str:
-    from hermes_doctor.message import text
-    from hermes_doctor.model import Trouble
-
     ids = [one for one in store.ids() if id or store.is_ours(one)]
     if id and id not in ids:
         raise Trouble(
-            text(
-                "No backup {id!r} in {vault}. See: hermes-doctor backup list{options}",
-                id=id,
-                vault=store.root,
-                options=options,
-            )
+            "No backup {id!r} in {vault}. See: hermes-doctor backup list{options}",
+            id=id,
+            vault=store.root,
+            options=options,
         )
     if not ids:
         make = f"hermes-doctor backup create{options}"
         raise Trouble(
-            text(
-                "{vault} contains no backup of this home. Create one: {command}",
-                vault=store.root,
-                command=make,
-            )
+            "{vault} contains no backup of this home. Create one: {command}",
+            vault=store.root,
+            command=make,
         )
     return id or ids[-1]

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from hermes_doctor.cli.check_run import run
-from hermes_doctor.cli.completions import complete_format, complete_severity
-from hermes_doctor.cli.options import (
+from hermes_doctor.cli.option_declarations import (
     DeepOption,
     HomeOption,
     JsonOption,
@@ -17,6 +16,8 @@ from hermes_doctor.cli.options import (
     OnlyOption,
     PluginsOption,
     SkipOption,
+    complete_format,
+    complete_severity,
 )
 
 EPILOG = """\b

@@ -10,9 +10,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes_doctor.cli import option_values, separate_look, time_guard
+from hermes_doctor.core import home as homes
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import CouldNotLook, Status, Trouble
+from hermes_doctor.core.preferences import effective
+from hermes_doctor.core.system import time_limits
+from hermes_doctor.core.terminal.lines import BLANK
+from hermes_doctor.core.terminal.show import show
+
 if TYPE_CHECKING:
-    from hermes_doctor.home import Home
-    from hermes_doctor.model import Report, Severity
+    from hermes_doctor.core.model import Report, Severity
+    from hermes_doctor.hermes.processes.gateway_processes import Candidate
 
 LIMIT = 11.0
 """Seconds for the checks of one home; see `time_guard.SECONDS`."""
@@ -40,25 +49,23 @@ def run(
     force: bool = False,
 ) -> int:
     """Examine each requested home, print the reports, and return the exit code."""
-    from hermes_doctor.cli import homes_to_check, separate_look, shared_options, time_guard
-    from hermes_doctor.model import CouldNotLook, Trouble
-    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.diagnosis.probes.probes import Probes
 
     chosen = parse_format(format, json=json)
     if fail_on is not None:
         parse_fail_on(fail_on)
-    homes = homes_to_check.find(home, every=all_homes)
+    homes = find_homes(home, every=all_homes)
     write = _writer(output, homes, force=force)
-    found = shared_options.load_plugins(plugins)
-    checks, codes = shared_options.select(found, only or [], skip or [])
+    found = option_values.load_plugins(plugins)
+    checks, codes = option_values.select(found, only or [], skip or [])
     reports: list[Report] = []
     for one in homes:
-        from hermes_doctor.examination import runner
+        from hermes_doctor.diagnosis.examination import report as report_maker
 
-        named = one.path if all_homes else shared_options.named_home(home)
-        repeat = shared_options.repeat_options(named, plugins, deep=deep, network=network)
+        named = one.path if all_homes else option_values.named_home(home)
+        repeat = option_values.repeat_options(named, plugins, deep=deep, network=network)
         time_guard.begin_home()
-        severities = shared_options.severities_for(one.path, found)
+        severities = option_values.severities_for(one.path, found)
 
         def examine(
             one: Home = one,
@@ -73,12 +80,12 @@ def run(
                 seconds=math.inf if deep else _seconds(network),
             )
             with _progress(chosen == TEXT, len(checks), probes.progress) as step:
-                return runner.report(
+                return report_maker.report(
                     probes,
                     found,
                     checks,
                     options=repeat,
-                    page_options=shared_options.repeat_options(plugins=plugins),
+                    page_options=option_values.repeat_options(plugins=plugins),
                     progress=step,
                     severities=severities,
                 )
@@ -89,21 +96,17 @@ def run(
             if not all_homes:
                 raise
             print(f"hermes-doctor: {why}", file=sys.stderr)  # noqa: T201
-            report = runner.unseen(one, checks, why)
+            report = report_maker.unseen(one, checks, why)
         if len(homes) > 1:
             gc.collect()  # the next home needs the memory, which is limited
-        shown = shared_options.filter_report(shared_options.mark_muted(report), codes)
+        shown = option_values.filter_report(option_values.mark_muted(report), codes)
         reports.append(_with_times(one, shown) if chosen in (TEXT, "json") else shown)
     thresholds = {report.home: threshold_for(fail_on, report.home) for report in reports}
     if chosen == TEXT and write is None:
         _print(reports, verbose=verbose)
     else:
-        from hermes_doctor.cli import check_formats
-
-        made = check_formats.FORMATS[chosen](
-            reports, check_formats.Wanted(thresholds, all_homes, verbose)
-        )
-        (write or _show)(made)
+        page = formatted(chosen, reports, thresholds, all_homes=all_homes, verbose=verbose)
+        (write or _show)(page)
     if chosen == TEXT:
         say_blind(reports)
     if record:
@@ -120,19 +123,17 @@ def threshold_for(given: str | None, home: Path) -> frozenset[str]:
     """What makes a check of this home fail: --fail-on, else config.toml, else an error."""
     if given is not None:
         return parse_fail_on(given)
-    from hermes_doctor.preferences import effective
-
     chosen = effective.load().fail_on(home)
     return parse_fail_on(chosen.value if chosen else FAIL_ON)
 
 
 def _with_times(home: Home, report: Report) -> Report:
     """Add how often each problem appeared in the last week, if there is a history."""
-    from hermes_doctor.history import place
+    from hermes_doctor.operations.history import place
 
     if not report.findings or not place.files_of(home):
         return report
-    from hermes_doctor.history import reading
+    from hermes_doctor.operations.history import reading
 
     now = int(report.started_at.timestamp())
     keys = [finding.key for finding in report.findings]
@@ -141,8 +142,7 @@ def _with_times(home: Home, report: Report) -> Report:
 
 def _record(homes: Sequence[Home], reports: Sequence[Report], codes: frozenset[str]) -> None:
     """Add the reports to the history; a failure is one line and does not change the exit code."""
-    from hermes_doctor.cli import separate_look
-    from hermes_doctor.history.recorder import record_once
+    from hermes_doctor.operations.history.when_to_record import record_once
 
     for home, report in zip(homes, reports, strict=True):
         for note in record_once(home, report, codes, separate_look.ended_runs):
@@ -156,8 +156,6 @@ def _writer(
 
     Raise Trouble if that file may not be written.
     """
-    from hermes_doctor.model import Trouble
-
     if output is None or output == STDOUT:
         if force:
             raise Trouble("--force replaces the file of --output. Add --output FILE.")
@@ -178,13 +176,48 @@ def _show(made: str) -> None:
 
 def _print(reports: Sequence[Report], *, verbose: bool) -> None:
     from hermes_doctor.render import report as render_report
-    from hermes_doctor.terminal.lines import BLANK
-    from hermes_doctor.terminal.show import show
 
     for number, report in enumerate(reports):
         if number:
             show([BLANK, BLANK])
         show(render_report.lines(report, verbose=verbose))
+
+
+def formatted(
+    name: str,
+    reports: Sequence[Report],
+    thresholds: Mapping[Path, frozenset[str]],
+    *,
+    all_homes: bool,
+    verbose: bool,
+) -> str:
+    """The reports in one of FORMATS; with --all-homes, JSON has a list also of one home."""
+    if name == TEXT:
+        from hermes_doctor.render import report as render_report
+
+        pages = [render_report.lines(report, verbose=verbose) for report in reports]
+        return "\n\n\n".join("\n".join(line.text for line in page) for page in pages) + "\n"
+    if name == "json":
+        from hermes_doctor.render import document
+
+        if all_homes:
+            return document.dump_reports(reports) + "\n"
+        return document.dump(document.of_report(reports[0])) + "\n"
+    if name == "junit":
+        from hermes_doctor.render import junit
+
+        return junit.of_reports(reports, thresholds)
+    if name == "github":
+        from hermes_doctor.render import github
+
+        return github.of_reports(reports)
+    if name == "nagios":
+        from hermes_doctor.render import nagios
+
+        return nagios.of_reports(reports)
+    from hermes_doctor.render import prometheus
+
+    return prometheus.of_reports(reports)
 
 
 def say_blind(reports: Sequence[Report]) -> None:
@@ -196,15 +229,10 @@ def say_blind(reports: Sequence[Report]) -> None:
 
 def parse_format(given: str | None, *, json: bool) -> str:
     """Parse --format; --json is short for `--format json`."""
-    from hermes_doctor.message import text
-    from hermes_doctor.model import Trouble
-
     chosen = (given or ("json" if json else TEXT)).lower()
     if chosen not in FORMATS:
         choices = ", ".join(FORMATS)
-        raise Trouble(
-            text("Unknown --format {given!r}. Use {choices}.", given=given, choices=choices)
-        )
+        raise Trouble("Unknown --format {given!r}. Use {choices}.", given=given, choices=choices)
     if json and chosen != "json":
         raise Trouble("--json and --format contradict each other. Give one of them.")
     return chosen
@@ -212,16 +240,12 @@ def parse_format(given: str | None, *, json: bool) -> str:
 
 def parse_fail_on(given: str) -> frozenset[str]:
     """Parse --fail-on: at most one severity, and `unknown` or `crashed`."""
-    from hermes_doctor.message import text
-    from hermes_doctor.model import Trouble
-    from hermes_doctor.preferences import config_file
+    from hermes_doctor.core.preferences import config_toml
 
     try:
-        return config_file.parse_fail_on(given)
-    except config_file.WrongValue as wrong:
-        raise Trouble(
-            text("Unknown --fail-on {given!r}: {reason}.", given=given, reason=wrong)
-        ) from None
+        return config_toml.parse_fail_on(given)
+    except config_toml.WrongValue as wrong:
+        raise Trouble("Unknown --fail-on {given!r}: {reason}.", given=given, reason=wrong) from None
 
 
 def exit_code(reports: Sequence[Report], thresholds: Mapping[Path, frozenset[str]]) -> int:
@@ -235,21 +259,17 @@ def exit_code(reports: Sequence[Report], thresholds: Mapping[Path, frozenset[str
 
 def fails(report: Report, threshold: frozenset[str]) -> bool:
     """Whether the report reaches --fail-on, or a check crashed and may have missed something."""
-    from hermes_doctor.examination.ranking import reaches
-    from hermes_doctor.model import Status
+    from hermes_doctor.diagnosis.examination.ranking import reaches
 
     if report.count_checks(Status.CRASHED):
         return True
-    return any(reaches(one, threshold) for one in report.findings) or any(
+    return any(reaches(finding, threshold) for finding in report.findings) or any(
         check.status.value in threshold for check in report.checks
     )
 
 
 def _seconds(network: bool) -> float:
     """How many seconds the checks of one home may take."""
-    from hermes_doctor.cli import time_guard
-    from hermes_doctor.system import time_limits
-
     return (LIMIT + (time_guard.NETWORK if network else 0)) * time_limits.patience()
 
 
@@ -270,7 +290,7 @@ def _progress(
     steps: list[Callable[[str], None]] = []
 
     def start() -> None:
-        from hermes_doctor.terminal.progress import count_bar
+        from hermes_doctor.core.terminal.progress import count_bar
 
         steps.append(bar.enter_context(count_bar("checking", total, says)))
         for name in done:
@@ -290,3 +310,39 @@ def _progress(
         timer.cancel()
         timer.join()
         bar.close()
+
+
+def find_homes(option: Path | None, *, every: bool) -> list[Home]:
+    """Return the home that is meant, or also those beside it and those of running gateways."""
+    if not every:
+        return [homes.find(option)]
+    from hermes_doctor.hermes.processes import gateway_processes
+
+    used = gateway_processes.homes_in_use(_works)
+    try:
+        roots = [homes.find(option).path, *used]
+    except Trouble:
+        if not used or option:
+            raise
+        roots = used
+    return [Home(path) for path in dict.fromkeys(one for root in roots for one in _beside(root))]
+
+
+def _works(candidate: Candidate) -> bool:
+    """Whether a process works as a gateway, which the files of its home may have to say."""
+    if candidate.claim is None or candidate.claim.locked is not False:
+        return candidate.works
+    try:
+        return separate_look.look(candidate.claim.home, lambda: candidate.works)
+    except (CouldNotLook, Trouble):
+        return True
+
+
+def _beside(root: Path) -> list[Path]:
+    """Return this home and the others of the same root."""
+    try:
+        return separate_look.look(
+            root, lambda: [home.path for home in homes.all_homes(None, [root])]
+        )
+    except (CouldNotLook, Trouble):
+        return [root]

@@ -6,10 +6,17 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hermes_doctor.cli.options import HomeOption, JsonOption
+from hermes_doctor.cli import separate_look
+from hermes_doctor.cli.option_declarations import HomeOption, JsonOption
+from hermes_doctor.cli.option_values import named_home, repeat_options
+from hermes_doctor.cli.progress_bars import waiting
+from hermes_doctor.core import home as homes
+from hermes_doctor.core.model import CouldNotLook, Trouble
+from hermes_doctor.core.terminal import lines
+from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
-    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.diagnosis.probes.probes import Probes
 
 EPILOG = """\b
 Examples:
@@ -30,16 +37,9 @@ Exit codes:
 
 def config(home: HomeOption = None, json: JsonOption = False) -> int:
     """Show the settings that the next message will use."""
-    from hermes_doctor import __version__, home as homes
-    from hermes_doctor.cli import separate_look
-    from hermes_doctor.cli.progress_bars import waiting
-    from hermes_doctor.cli.shared_options import named_home, repeat_options
-    from hermes_doctor.message import text
-    from hermes_doctor.model import CouldNotLook, Trouble
-    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor import __version__
+    from hermes_doctor.diagnosis.probes.probes import Probes
     from hermes_doctor.render import config as rendered, document
-    from hermes_doctor.terminal import lines
-    from hermes_doctor.terminal.show import show
 
     place = homes.find(home)
     options = repeat_options(named_home(home))
@@ -47,17 +47,17 @@ def config(home: HomeOption = None, json: JsonOption = False) -> int:
     def read() -> str | tuple[lines.Line, ...]:
         probes = Probes(place)
         with waiting("reading the settings", quiet=json):
-            found = probes.resolved()
-            installed = probes.installation()
+            resolved = probes.settings.resolved()
+            installed = probes.hermes.installation()
         version = installed.version if installed else None
         if json:
-            return document.dump(rendered.document(place.path, __version__, version, found))
-        return tuple(rendered.lines(place.path, version, found, _mistake(probes), options))
+            return document.dump(rendered.document(place.path, __version__, version, resolved))
+        return tuple(rendered.lines(place.path, version, resolved, _mistake(probes), options))
 
     try:
         made = separate_look.look(place.path, read, (lines.__name__,))
     except CouldNotLook as error:
-        raise Trouble(text("Could not read the settings: {reason}.", reason=error)) from None
+        raise Trouble("Could not read the settings: {reason}.", reason=error) from None
     if isinstance(made, str):
         typer.echo(made)
     else:
@@ -67,8 +67,8 @@ def config(home: HomeOption = None, json: JsonOption = False) -> int:
 
 def _mistake(probes: Probes) -> str:
     """What is wrong in config.yaml, if it is a typical mistake."""
-    from hermes_doctor.settings.yaml_mistakes import yaml_mistake
+    from hermes_doctor.hermes.settings.yaml_mistakes import yaml_mistake
 
-    config = probes.config()
+    config = probes.settings.config()
     mistake = yaml_mistake(config) if config and config.fault else None
     return mistake.what if mistake else ""

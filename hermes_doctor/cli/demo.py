@@ -10,6 +10,14 @@ from typing import Annotated
 
 import typer
 
+from hermes_doctor.cli.option_values import load_plugins
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import Severity
+from hermes_doctor.core.preferences import places
+from hermes_doctor.core.system.signals import interruptible
+from hermes_doctor.core.terminal.lines import BLANK, row
+from hermes_doctor.core.terminal.show import show
+
 EPILOG = """\b
 Examples:
   hermes-doctor demo
@@ -34,10 +42,6 @@ def demo(
     import shlex
     import shutil
     import tempfile
-
-    from hermes_doctor.system.signals import interruptible
-    from hermes_doctor.terminal.lines import row
-    from hermes_doctor.terminal.show import show
 
     with interruptible():
         folder = Path(tempfile.mkdtemp(prefix="hermes-doctor-demo-"))
@@ -69,8 +73,6 @@ def _apart(folder: Path) -> Iterator[None]:
 
     Without this, a vault in config.toml would keep the backups of the demo.
     """
-    from hermes_doctor.preferences import places
-
     before = dict(os.environ)
     nowhere = str(folder / "nowhere")
     os.environ.clear()
@@ -93,8 +95,6 @@ def _story(home: Path) -> bool:
     from hermes_doctor.cli.check import check
     from hermes_doctor.cli.fix import fix
     from hermes_doctor.cli.undo import undo
-    from hermes_doctor.terminal.lines import row
-    from hermes_doctor.terminal.show import show
 
     faults = demo_home.make(home)
     _title(1, "A Hermes home in which five things went wrong")
@@ -146,22 +146,16 @@ def _story(home: Path) -> bool:
 
 def _codes(home: Path) -> set[str]:
     """The codes of all problems of a home."""
-    from hermes_doctor.cli.shared_options import load_plugins
-    from hermes_doctor.examination import runner
-    from hermes_doctor.home import Home
-    from hermes_doctor.model import Severity
-    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.diagnosis.examination import report as reports
+    from hermes_doctor.diagnosis.probes.probes import Probes
 
     plugins = load_plugins(None)
-    report = runner.report(Probes(Home(home)), plugins, plugins.checks)
-    return {one.code for one in report.findings if one.severity is not Severity.INFO}
+    report = reports.report(Probes(Home(home)), plugins, plugins.checks)
+    return {finding.code for finding in report.findings if finding.severity is not Severity.INFO}
 
 
 def _title(number: int, text: str) -> None:
     import shutil
-
-    from hermes_doctor.terminal.lines import BLANK, row
-    from hermes_doctor.terminal.show import show
 
     title = f"── {number}. {text} "
     room = min(73, shutil.get_terminal_size().columns - 1) - len(title)

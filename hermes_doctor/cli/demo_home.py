@@ -7,9 +7,9 @@ import os
 import time
 from pathlib import Path
 
-from hermes_doctor.home import EXAMPLE
-from hermes_doctor.knowledge import atlas
-from hermes_doctor.sqlite import creation
+from hermes_doctor.core.home import EXAMPLE
+from hermes_doctor.hermes.knowledge import atlas
+from hermes_doctor.sqlite import completion
 
 CONFIG = """\
 # The demo's configuration
@@ -64,7 +64,7 @@ def _write(path: Path, data: bytes, mode: int = 0o600) -> None:
 
 def _history(path: Path) -> None:
     plan = atlas.newest_blueprint("state.db")
-    with contextlib.closing(creation.create(path, plan)) as db, db:
+    with contextlib.closing(completion.create(path, plan)) as db, db:
         db.execute("INSERT INTO sessions (id, source, started_at) VALUES ('demo', 'telegram', 1)")
         db.executemany(
             "INSERT INTO messages (session_id, role, content, timestamp)"
@@ -78,7 +78,7 @@ def _history(path: Path) -> None:
 
 def _board(path: Path) -> None:
     plan = atlas.newest_blueprint("kanban.db")
-    with contextlib.closing(creation.create(path, plan)) as db, db:
+    with contextlib.closing(completion.create(path, plan)) as db, db:
         db.execute("DROP INDEX idx_tasks_session_id")
         db.execute("ALTER TABLE tasks DROP COLUMN session_id")
         db.execute(

@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import sys
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.core.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.core.redaction import clean
 
 if TYPE_CHECKING:
-    from hermes_doctor.terminal.lines import Line
+    from hermes_doctor.core.terminal.lines import Line
 
 LOADED_AT = time.monotonic()
 INTERRUPTED = 130
@@ -125,16 +127,13 @@ def _interrupted() -> int:
 
 
 def _other(error: Exception) -> int:
-    from typer._click import exceptions  # typer carries its own copy of click
+    import typer
 
-    from hermes_doctor.system import memory_limit
+    from hermes_doctor.core.system import memory_limit
 
-    if type(error).__name__ == "Abort":
+    if isinstance(error, typer.Abort):
         return _interrupted()
-    if isinstance(error, exceptions.NoArgsIsHelpError):
-        print(error.format_message(), file=sys.stderr)  # noqa: T201
-        return 2
-    if isinstance(error, exceptions.ClickException):
+    if isinstance(error, typer.TyperException):
         where = getattr(error, "ctx", None)
         hint = f" Try: {where.command_path} --help" if where is not None else ""
         said = _without_addresses(error.format_message())
@@ -152,7 +151,7 @@ def _other(error: Exception) -> int:
     if isinstance(error, OSError):
         name = f": {error.filename}" if error.filename else ""
         return say_problem(f"{_reason(error)}{name}", 2)
-    from hermes_doctor.examination.running_checks import describe_crash
+    from hermes_doctor.diagnosis.examination.check_threads import describe_crash
 
     return say_problem(
         f"This is a bug in hermes-doctor: {describe_crash(error)}. No file is left half-written. "
@@ -173,8 +172,6 @@ def _say_unreported(error: OSError) -> int:
 
 def _without_addresses(message: str) -> str:
     """Replace web addresses: one that was typed in the wrong place may be a secret."""
-    import re
-
     return re.sub(r"https?://[^\s'\"]+", "(an address)", message)
 
 
@@ -186,7 +183,7 @@ def _reason(error: OSError) -> str:
 def _document(message: str, code: int) -> str:
     """The error as JSON, in the format of the command: for a watch, one event per line."""
     if sys.argv[1:2] == ["watch"]:
-        from hermes_doctor.watch.event_lines import trouble_line
+        from hermes_doctor.operations.watch.event_lines import trouble_line
 
         return trouble_line(message)
     from hermes_doctor.render import document
@@ -196,8 +193,6 @@ def _document(message: str, code: int) -> str:
 
 def say_problem(message: str, code: int) -> int:
     """Print one line about the problem, or a document, and return the exit code."""
-    from hermes_doctor.redaction import clean
-
     _state["error reported"] = True
     asked = _format_asked()
     if asked is not None:
@@ -205,7 +200,7 @@ def say_problem(message: str, code: int) -> int:
             print(_in_format(asked, message, code), end="", flush=True)  # noqa: T201
             return code
     if sys.stderr is not None:
-        from hermes_doctor.terminal.show import show
+        from hermes_doctor.core.terminal.show import show
 
         show([_line(clean(message))], sys.stderr)
     return code
@@ -257,8 +252,6 @@ def _last_format() -> str:
 
 
 def _in_format(asked: str, message: str, code: int) -> str:
-    from hermes_doctor.redaction import clean
-
     if asked == "json":
         return _document(message, code) + "\n"
     from hermes_doctor.render import github, nagios
@@ -272,11 +265,9 @@ def _in_format(asked: str, message: str, code: int) -> str:
 
 def _line(message: str) -> Line:
     """The message as one line; a command at its end gets a row of its own if it is long."""
-    import re
+    from hermes_doctor.core.terminal.lines import row
 
-    from hermes_doctor.terminal.lines import row
-
-    found = re.search(r"hermes-doctor [a-z][^.`]*(?:\.[^\s.`][^.`]*)*$", message)
-    text = message[: found.start()] if found else message
-    command = [(found[0], "command")] if found else []
+    match = re.search(r"hermes-doctor [a-z][^.`]*(?:\.[^\s.`][^.`]*)*$", message)
+    text = message[: match.start()] if match else message
+    command = [(match[0], "command")] if match else []
     return row(f"hermes-doctor: {text}", *command)

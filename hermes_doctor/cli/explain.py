@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from hermes_doctor.cli.options import PluginsOption, complete_code
+from hermes_doctor.cli.option_declarations import PluginsOption, complete_code
 
 EPILOG = """\b
 Examples:

@@ -6,11 +6,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from hermes_doctor.core.message import sentences, text
+from hermes_doctor.core.model import Trouble
+from hermes_doctor.core.preferences import effective
+from hermes_doctor.core.terminal.lines import fit_encoding
+
 
 def run(code: str, plugins: Sequence[Path] | None = None) -> int:
     """Print the page of a code."""
-    from hermes_doctor.plugins.pages import page_folders
-    from hermes_doctor.preferences import effective
+    from hermes_doctor.diagnosis.plugins.pages import page_folders
 
     pages = {
         page.stem.lower(): page
@@ -19,9 +23,7 @@ def run(code: str, plugins: Sequence[Path] | None = None) -> int:
     }
     page = pages.get(code.lower())
     if page is None:
-        from hermes_doctor.cli.shared_options import suggestion
-        from hermes_doctor.message import sentences, text
-        from hermes_doctor.model import Trouble
+        from hermes_doctor.cli.option_values import suggestion
 
         raise Trouble(
             sentences(
@@ -38,7 +40,5 @@ def run(code: str, plugins: Sequence[Path] | None = None) -> int:
         console = Console(width=min(Console().width, 90))
         console.print(Markdown(content))
     else:
-        from hermes_doctor.terminal.lines import fit_encoding
-
         print(fit_encoding(content, sys.stdout), end="")  # noqa: T201
     return 0

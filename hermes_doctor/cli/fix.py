@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hermes_doctor.cli import exits, option_values, separate_work
 from hermes_doctor.cli.ask import AskOption, LastQuestion
-from hermes_doctor.cli.fix_consent import Consent
 from hermes_doctor.cli.fix_named import FAILED, NamedCodes
 from hermes_doctor.cli.fix_report import (
     describe_runs,
@@ -18,8 +18,8 @@ from hermes_doctor.cli.fix_report import (
     report_document,
     report_rest,
 )
-from hermes_doctor.cli.fix_session import Session
-from hermes_doctor.cli.options import (
+from hermes_doctor.cli.fix_session import Consent, Session
+from hermes_doctor.cli.option_declarations import (
     DeepOption,
     HomeOption,
     JsonOption,
@@ -28,11 +28,16 @@ from hermes_doctor.cli.options import (
     VaultOption,
     complete_code,
 )
+from hermes_doctor.cli.progress_bars import repair_bar, waiting
+from hermes_doctor.cli.restore_common import recover_first, say_if_interrupted
+from hermes_doctor.core import home as homes
+from hermes_doctor.core.model import Status, Trouble
+from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
-    from hermes_doctor.model import Report
-    from hermes_doctor.records.journal import Journal
-    from hermes_doctor.repair.plan import PlannedItem
+    from hermes_doctor.backup.records.journal import Journal
+    from hermes_doctor.core.model import Report
+    from hermes_doctor.repair.transaction.plan import PlannedItem
 
 EPILOG = """\b
 Examples:
@@ -82,34 +87,30 @@ def fix(
     vault: VaultOption = None,
 ) -> int:
     """Show the repair plan; with --apply, repair."""
-    from hermes_doctor import home as homes
-    from hermes_doctor.cli import separate_work, shared_options
-
     _refuse_to_pick(pick=pick, apply=apply, silent=yes or json)
     where = homes.find(home)
     vault = vault.expanduser().absolute() if vault else None
-    named = shared_options.named_home(home)
+    named = option_values.named_home(home)
     question = LastQuestion(where, named, wanted=ask, apply=apply, json=json)
-    loaded = shared_options.load_plugins(plugins)
+    loaded = option_values.load_plugins(plugins)
     session = Session(where, loaded, codes or [], subject, deep=deep, network=network)
-    session.options = shared_options.repeat_options(named, plugins)
-    session.fix_options = shared_options.repeat_options(
+    session.options = option_values.repeat_options(named, plugins)
+    session.fix_options = option_values.repeat_options(
         named, plugins, vault, deep=deep, network=network
     )
-    session.page_options = shared_options.repeat_options(plugins=plugins)
+    session.page_options = option_values.repeat_options(plugins=plugins)
     if not apply:
         show = lambda: _show(session, json=json)  # noqa: E731
         return separate_work.run(where, show, loaded, writes=False, vault=vault)
     consent = _consent(session, yes=yes, pick=pick, json=json)
 
     def work() -> int:
-        from hermes_doctor.cli.restore_common import recover_first
-        from hermes_doctor.records.home_lock import lock_home
+        from hermes_doctor.backup.records.home_lock import lock_home
 
         with lock_home(where), recover_first(where, loaded, json=json) as ended:
-            said = [one.text for one in ended]
+            said = [run.text for run in ended]
             code = _apply(session, said, question, consent, vault=vault, json=json)
-            code = 1 if any(one.partial for one in ended) else code
+            code = 1 if any(recovered_run.partial for recovered_run in ended) else code
         return question.end(code)
 
     return separate_work.run(where, work, loaded, vault=vault)
@@ -117,8 +118,7 @@ def fix(
 
 def _refuse_to_pick(*, pick: bool, apply: bool, silent: bool) -> None:
     """Raise Trouble if --pick cannot ask."""
-    from hermes_doctor.cli.options import can_ask
-    from hermes_doctor.model import Trouble
+    from hermes_doctor.cli.option_declarations import can_ask
 
     if pick and not apply:
         raise Trouble("--pick asks before each repair. Add --apply: fix --apply --pick")
@@ -146,9 +146,7 @@ def _consent(session: Session, *, yes: bool, pick: bool, json: bool) -> Consent:
 
 def _show(session: Session, *, json: bool) -> int:
     """Show the plan only."""
-    from hermes_doctor.cli.progress_bars import waiting
-    from hermes_doctor.model import Status
-    from hermes_doctor.repair import recovery
+    from hermes_doctor.repair.transaction import recovery
 
     with waiting("checking and planning", quiet=json):
         report, planned = session.look()
@@ -185,14 +183,10 @@ def _apply(
     json: bool,
 ) -> int:
     """Plan, run and examine again, in rounds."""
-    from hermes_doctor.cli import exits
-    from hermes_doctor.cli.progress_bars import waiting
-    from hermes_doctor.examination import after_repair
-    from hermes_doctor.model import Status
-    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.diagnosis.examination import after_repair
+    from hermes_doctor.diagnosis.probes.probes import Probes
     from hermes_doctor.render import repair
-    from hermes_doctor.repair.plan import verifier
-    from hermes_doctor.terminal.show import show
+    from hermes_doctor.repair.transaction.plan import verifier
 
     verify = verifier(
         lambda: Probes(session.home, deep=session.deep, network=session.network), session.plugins
@@ -234,7 +228,7 @@ def _apply(
     else:
         report_rest(session, report, planned, shown, runs, consent, named)
         show(repair.result_lines(report, runs, session.options, consent.answered_no(), before))
-    open_ = {one.finding.key for one in planned}
+    open_ = {item.finding.key for item in planned}
     failed = any(  # a problem that waited for another repair may be gone with it
         outcome != "verified" and (outcome != "left" or key in open_)
         for key, outcome in outcomes.items()
@@ -243,7 +237,7 @@ def _apply(
         return _blind(report, json=json)
     failed = failed or (not shown and report.open) or bool(report.count_checks(Status.CRASHED))
     failed = failed or any(run.leaves_files for run in runs)
-    failed = failed or any(one.state in FAILED for one in named)
+    failed = failed or any(named_code.state in FAILED for named_code in named)
     return int(failed or has_open_problems(planned, consent.undone))
 
 
@@ -257,12 +251,10 @@ def _run(
     *,
     quiet: bool,
 ) -> Journal:
-    from hermes_doctor.backup.vault import Vault
-    from hermes_doctor.cli.progress_bars import repair_bar
-    from hermes_doctor.cli.restore_common import say_if_interrupted
-    from hermes_doctor.repair.run import Run
+    from hermes_doctor.backup.vault.vault import Vault
+    from hermes_doctor.repair.transaction.run import Run
 
-    items = [one.item() for one in chosen]
+    items = [planned.item() for planned in chosen]
     codes = ", ".join(sorted({one.finding.code for one in chosen}))
     total = sum(
         change.expect.size for item in items for step in item.steps for change in step.changes()

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.message import listed, sentences, text
-from hermes_doctor.model import Severity, Status
+from hermes_doctor.core.lazy import NamedTuple
+from hermes_doctor.core.message import listed, sentences, text
+from hermes_doctor.core.model import Severity, Status
 from hermes_doctor.render.repair import NO_FIX, suggestion
 
 if TYPE_CHECKING:
+    from hermes_doctor.backup.records.journal import ItemRecord, Journal
     from hermes_doctor.cli.fix_session import Session
-    from hermes_doctor.model import CheckResult, Finding, Report
-    from hermes_doctor.records.journal import ItemRecord, Journal
-    from hermes_doctor.repair.plan import PlannedItem
+    from hermes_doctor.core.model import CheckResult, Finding, Report
+    from hermes_doctor.repair.transaction.plan import PlannedItem
 
 PLANNED, REPAIRED, LEFT = "planned", "repaired", "left"
 ABSENT, RELATED, UNKNOWN = "absent", "related", "unknown"
@@ -68,20 +68,24 @@ class NamedCodes:
             (item.code, item.subject) for item in self._items(code) if item.outcome == "verified"
         }
         open_ = [
-            one
-            for one in self.planned
-            if one.finding.code == code
+            planned
+            for planned in self.planned
+            if planned.finding.code == code
             # a note that remains after its repair and has no fix does not count as left
-            and not (one.finding.key in done and one.fix is None and not one.finding.is_problem)
+            and not (
+                planned.finding.key in done
+                and planned.fix is None
+                and not planned.finding.is_problem
+            )
         ]
         if open_:
             return self._found(code, open_)
         if failed := [item for item in self._items(code) if item.outcome in NOT_DONE]:
-            said = [
+            messages = [
                 sentences(f"{item.subject}:" if item.subject else "", item.reason or "")
                 for item in failed
             ]
-            return NamedCode(code, LEFT, sentences(*said), (self.explain(code),), is_shown=True)
+            return NamedCode(code, LEFT, sentences(*messages), (self.explain(code),), is_shown=True)
         if done:
             subjects = listed(sorted(subject for _, subject in done if subject))
             told = text("Repaired: {subjects}.", subjects=subjects) if subjects else "Repaired."
@@ -96,25 +100,25 @@ class NamedCodes:
     def _found(self, code: str, items: Sequence[PlannedItem]) -> NamedCode:
         """The code was found: the plan is shown, or the reason why it is not applied."""
         if not self.apply and all(one.ready for one in items):
-            steps = [one.steps[0].sentence() for one in items]
+            steps = [planned.steps[0].sentence() for planned in items]
             told = sentences(*(text("{step}.", step=step) for step in steps))
             command = (self.session.apply_command(),)
             return NamedCode(code, PLANNED, told, command, is_shown=True)
-        left = [one for one in items if self.apply or not one.ready]
+        left = [item for item in items if self.apply or not item.ready]
         said = dict.fromkeys(sentences(f"{one.finding.title}.", self._why(one)) for one in left)
         commands = dict.fromkeys(self._command(one) for one in left)
         return NamedCode(code, LEFT, sentences(*said), tuple(commands), is_shown=True)
 
-    def _why(self, one: PlannedItem) -> str:
+    def _why(self, item: PlannedItem) -> str:
         """Why a plan was not applied, and what to do instead."""
-        refusal = one.refusal if one.fix else None
-        known = self.reasons.get(one.finding.key) or refusal or one.finding.next
+        refusal = item.refusal if item.fix else None
+        known = self.reasons.get(item.finding.key) or refusal or item.finding.next
         return known or NO_FIX
 
-    def _command(self, one: PlannedItem) -> str:
-        if one.ready:
-            return self.session.apply_command(one)
-        return suggestion(one.finding, self.session.options) or self.explain(one.finding.code)
+    def _command(self, item: PlannedItem) -> str:
+        if item.ready:
+            return self.session.apply_command(item)
+        return suggestion(item.finding, self.session.options) or self.explain(item.finding.code)
 
     def explain(self, code: str) -> str:
         """The command that shows the page of a code."""
@@ -146,21 +150,21 @@ class NamedCodes:
             and not (looked and one.status is Status.SKIPPED)  # another check had an answer
         ]
         related, causes = self._related(code, [said for _, said in results])
-        others = [*related, *(one for one in causes if one not in related)][:MOST_RELATED]
-        commands = tuple(dict.fromkeys(self._command_for(one) for one in others))
+        others = [*related, *(cause for cause in causes if cause not in related)][:MOST_RELATED]
+        commands = tuple(dict.fromkeys(self._command_for(other) for other in others))
         if doubts:
             more = () if commands else self._with_options(code, results)
             why = text("{code} could not be checked: {why}.", code=code, why="; ".join(doubts))
             return NamedCode(code, UNKNOWN, sentences(why, _describe(others)), commands + more)
         told = text("{code} was not found here.", code=code)
-        state = RELATED if any(_counts(one) for one in related) else ABSENT
+        state = RELATED if any(_counts(item) for item in related) else ABSENT
         return NamedCode(
             code, state, sentences(told, *_limits(results), _describe(others)), commands
         )
 
     def _results(self, code: str) -> list[tuple[CheckResult, str]]:
         """How each check of a code ended, and why it did not look; "" if it did."""
-        checks = {one.id: one for one in self.session.checks if code in one.codes}
+        checks = {check.id: check for check in self.session.checks if code in check.codes}
         found = []
         for result in self.report.checks:
             if result.id not in checks:
@@ -187,37 +191,37 @@ class NamedCodes:
         if self._everything is None:
             self._everything = self.session.plan_everything()
         typed = self.session.named_codes()
-        others = [one for one in self._everything if one.finding.code not in typed]
+        others = [item for item in self._everything if item.finding.code not in typed]
         related = [
-            one
-            for one in others
-            if self._shares_fix(one, code)
-            or any(_names(reason, one.finding.subject) for reason in reasons)
+            other
+            for other in others
+            if self._shares_fix(other, code)
+            or any(_names(reason, other.finding.subject) for reason in reasons)
         ]
-        return related, [one for one in others if self._causes(one.finding, code)]
+        return related, [planned for planned in others if self._causes(planned.finding, code)]
 
-    def _shares_fix(self, one: PlannedItem, code: str) -> bool:
+    def _shares_fix(self, item: PlannedItem, code: str) -> bool:
         """Whether a fix of a problem is also for this code, and for one kind of thing only.
 
         All codes of such a fix belong to one group of checks; a restart is for any kind of thing.
         """
         checks = self.session.plugins.checks
-        group = next((check.group for check in checks if check.id == one.finding.check), None)
+        group = next((check.group for check in checks if check.id == item.finding.check), None)
         about = {name for check in checks if check.group == group for name in check.codes}
-        fixes = [fix for fix in (one.fix, *one.later) if fix]
+        fixes = [fix for fix in (item.fix, *item.later) if fix]
         return any(code in fix.codes and set(fix.codes) <= about for fix in fixes)
 
     def _causes(self, finding: Finding, code: str) -> bool:
         """Whether a problem explains this code."""
         return any(
-            one.code == finding.code and code in one.explains
-            for one in self.session.plugins.explanations
+            explanation.code == finding.code and code in explanation.explains
+            for explanation in self.session.plugins.explanations
         )
 
-    def _command_for(self, one: PlannedItem) -> str:
+    def _command_for(self, item: PlannedItem) -> str:
         """The command that repairs a related problem, or its page if nothing can."""
-        code = one.finding.code
-        if one.ready:
+        code = item.finding.code
+        if item.ready:
             return f"hermes-doctor fix {code}{self.session.fix_options}"
         return self.explain(code)
 
@@ -234,16 +238,16 @@ def _limits(results: Sequence[tuple[CheckResult, str]]) -> Iterator[str]:
     """What the checks of an absent code did not look at; nothing if one of them has looked."""
     if any(one.has_looked for one, _ in results):
         return
-    for one, said in results:
-        if said and one.status is Status.SKIPPED:
-            yield text("The check {id} was skipped: {reason}.", id=one.id, reason=said)
+    for result, said in results:
+        if said and result.status is Status.SKIPPED:
+            yield text("The check {id} was skipped: {reason}.", id=result.id, reason=said)
         elif said:
             yield text("Only a part was read: {reason}.", reason=said)
 
 
-def _counts(one: PlannedItem) -> bool:
+def _counts(item: PlannedItem) -> bool:
     """Whether a related problem is so bad that the named code cannot count as absent."""
-    return one.finding.severity.rank <= Severity.ERROR.rank
+    return item.finding.severity.rank <= Severity.ERROR.rank
 
 
 def _names(reason: str, subject: str) -> bool:
@@ -256,13 +260,18 @@ def _describe(related: Sequence[PlannedItem]) -> str:
     """A sentence about the problems that may be meant instead."""
     if not related:
         return ""
-    shown = [f"{one.finding.title} ({one.finding.code})" for one in related[:MOST_RELATED]]
+    shown = [f"{item.finding.title} ({item.finding.code})" for item in related[:MOST_RELATED]]
     return str(text("Another problem may be meant: {problems}.", problems=listed(shown)))
 
 
 def documents(answers: Sequence[NamedCode]) -> list[dict[str, object]]:
     """The answers as JSON data."""
     return [
-        {"code": one.code, "state": one.state, "message": one.text, "commands": list(one.commands)}
-        for one in answers
+        {
+            "code": answer.code,
+            "state": answer.state,
+            "message": answer.text,
+            "commands": list(answer.commands),
+        }
+        for answer in answers
     ]

@@ -6,15 +6,18 @@ import os
 from collections.abc import Container, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hermes_doctor.cli.fix_consent import Consent
-from hermes_doctor.cli.fix_session import Session
+from hermes_doctor.cli.fix_session import Consent, Session
+from hermes_doctor.core.message import listed
+from hermes_doctor.core.model import Severity
+from hermes_doctor.core.terminal.lines import row
+from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
+    from hermes_doctor.backup.records.journal import Journal
     from hermes_doctor.cli.fix_named import NamedCode
-    from hermes_doctor.model import Report
-    from hermes_doctor.records.journal import Journal
-    from hermes_doctor.repair.plan import PlannedItem
-    from hermes_doctor.terminal.lines import Line
+    from hermes_doctor.core.model import Report
+    from hermes_doctor.core.terminal.lines import Line
+    from hermes_doctor.repair.transaction.plan import PlannedItem
 
 
 def print_plan(
@@ -26,14 +29,12 @@ def print_plan(
 ) -> None:
     """Print the plan, what it leaves out, and an answer for each code that was typed."""
     from hermes_doctor.render import repair, report_rest
-    from hermes_doctor.terminal.lines import row
-    from hermes_doctor.terminal.show import show
 
     show([row(("! ", "warning"), text, hang=2) for text in said])
     if not planned and len(named) < max(1, len(session.words)):
         show([repair.nothing_line(report, session.subject)])
     if planned:
-        ready = [one for one in planned if one.ready]
+        ready = [item for item in planned if item.ready]
         persons = [one for one in ready if one.personal and session.subject is None]
         command = session.apply_command() if len(persons) < len(ready) else ""
         show(repair.plan_lines(planned, session.home.path, command, session.page_options, report))
@@ -64,33 +65,30 @@ def report_rest(
     named: Sequence[NamedCode],
 ) -> None:
     """Print what is left, and what to do about it."""
-    from hermes_doctor.model import Severity
     from hermes_doctor.render import repair, report_rest
-    from hermes_doctor.terminal.lines import row
-    from hermes_doctor.terminal.show import show
 
     if not shown and len(named) < max(1, len(session.words)):
         show([repair.nothing_line(report, session.subject)])
     show([*repair.muted_lines(report), *report_rest.open_questions(report)])
     waiting = [one for one in planned if _waits(one, consent)]
     show(repair.choice_lines(waiting, session.apply_command, session.options))
-    for one in planned:
-        finding = one.finding
-        why = consent.refused.get(finding.key) or (one.refusal if one.fix else None)
-        if one in waiting:
+    for item in planned:
+        finding = item.finding
+        why = consent.refused.get(finding.key) or (item.refusal if item.fix else None)
+        if item in waiting:
             continue
         if finding.key in consent.declined:
-            show(repair.open_item_lines(one, consent.silence, session.apply_command(one)))
-        elif one.unnamed:
-            why = repair.why_unnamed(one)
+            show(repair.open_item_lines(item, consent.silence, session.apply_command(item)))
+        elif item.unnamed:
+            why = repair.why_unnamed(item)
             why = f"{why[0].upper()}{why[1:]}. To apply its fix, name the code:"
-            show(repair.open_item_lines(one, why, session.apply_command(one)))
+            show(repair.open_item_lines(item, why, session.apply_command(item)))
         elif why is not None or (
-            not one.steps and (one.named or finding.severity is not Severity.INFO)
+            not item.steps and (item.named or finding.severity is not Severity.INFO)
         ):
             explain = f"hermes-doctor explain {finding.code}{session.page_options}"
             more = repair.suggestion(finding, session.options) or explain
-            show(repair.open_item_lines(one, why or finding.next or repair.NO_FIX, more))
+            show(repair.open_item_lines(item, why or finding.next or repair.NO_FIX, more))
     show(named_lines(named))
     changed = any(_changes_settings(run) and _held(run) for run in runs)
     if changed and report.gateways and not any(run.gateway == "started" for run in runs):
@@ -99,29 +97,28 @@ def report_rest(
         show([row(("! ", "warning"), text, hang=2)])
 
 
-def _waits(one: PlannedItem, consent: Consent) -> bool:
+def _waits(item: PlannedItem, consent: Consent) -> bool:
     """Whether the operator must choose the person before the fix is applied."""
-    return one.personal and (one.unnamed or one.finding.key in consent.unchosen)
+    return item.personal and (item.unnamed or item.finding.key in consent.unchosen)
 
 
 def named_lines(named: Sequence[NamedCode]) -> Iterator[Line]:
     """What there is to say about typed codes that no plan and no receipt is about."""
     from hermes_doctor.cli.fix_named import ABSENT
-    from hermes_doctor.terminal.lines import row
 
-    for one in named:
-        if one.is_shown:
+    for named_code in named:
+        if named_code.is_shown:
             continue
-        mark = ("· ", "faint") if one.state == ABSENT else ("! ", "warning")
-        yield row(mark, one.text, hang=2)
-        for command in one.commands:
+        mark = ("· ", "faint") if named_code.state == ABSENT else ("! ", "warning")
+        yield row(mark, named_code.text, hang=2)
+        for command in named_code.commands:
             yield row((command, "command"), indent=2)
 
 
 def _changes_settings(run: Journal) -> bool:
     """Whether a run changed files of the home that the gateway reads only when it starts."""
-    from hermes_doctor.backup.selection import is_process_file, is_read_on_demand
-    from hermes_doctor.repair.paths import changes_only_mode
+    from hermes_doctor.backup.vault.selection import is_process_file, is_read_on_demand
+    from hermes_doctor.repair.transaction.paths import changes_only_mode
 
     return any(
         not os.path.isabs(record.path)
@@ -142,7 +139,6 @@ def describe_runs(runs: Sequence[Journal], options: str) -> str:
     codes = [item.code for run in done for item in run.items if item.is_applied]
     if not done:
         return ""
-    from hermes_doctor.message import listed
     from hermes_doctor.render.repair import undo_command
 
     names = listed(sorted(set(codes)))
@@ -155,14 +151,13 @@ def has_open_problems(
     planned: Sequence[PlannedItem], refused: Container[tuple[str, str]] = ()
 ) -> bool:
     """Whether an error is left, or a warning whose fix was offered but not applied."""
-    from hermes_doctor.model import Severity
-
     return any(
-        one.finding.severity.rank <= Severity.ERROR.rank
+        item.finding.severity.rank <= Severity.ERROR.rank
         or (
-            one.finding.severity is not Severity.INFO and (one.denied or one.finding.key in refused)
+            item.finding.severity is not Severity.INFO
+            and (item.denied or item.finding.key in refused)
         )
-        for one in planned
+        for item in planned
     )
 
 

@@ -1,17 +1,21 @@
-"""Examines and plans for one call of `fix`."""
+"""Examines and plans for one call of `fix`, and decides which fixes may be applied."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from hermes_doctor.cli.option_values import filter_report, mark_muted, select, severities_for
+from hermes_doctor.core.message import text
+from hermes_doctor.core.terminal.show import show
+
 if TYPE_CHECKING:
-    from hermes_doctor.home import Home
-    from hermes_doctor.model import Finding, Report
-    from hermes_doctor.plugins.declare import Check
-    from hermes_doctor.plugins.load import Plugins
-    from hermes_doctor.records.journal import Journal
-    from hermes_doctor.repair.plan import PlannedItem
+    from hermes_doctor.backup.records.journal import Journal
+    from hermes_doctor.core.home import Home
+    from hermes_doctor.core.model import Finding, Report
+    from hermes_doctor.diagnosis.plugins.declare import Check
+    from hermes_doctor.diagnosis.plugins.load import Plugins
+    from hermes_doctor.repair.transaction.plan import PlannedItem
 
 
 class Session:
@@ -29,8 +33,6 @@ class Session:
         deep: bool = False,
         network: bool = False,
     ) -> None:
-        from hermes_doctor.cli.shared_options import select
-
         self.home = home
         self.plugins = plugins
         self.deep = deep
@@ -65,7 +67,7 @@ class Session:
 
     def keep_unfinished(self, chosen: Sequence[PlannedItem], run: Journal) -> None:
         """Keep the findings that need another fix, and drop the finished ones."""
-        findings = {one.finding.key: one.finding for one in chosen}
+        findings = {planned.finding.key: planned.finding for planned in chosen}
         for item in run.items:
             key = (item.code, item.subject)
             if item.outcome == "not-enough":
@@ -75,10 +77,9 @@ class Session:
 
     def look(self) -> tuple[Report, list[PlannedItem]]:
         """Examine the home and plan repairs for the findings."""
-        from hermes_doctor.cli.shared_options import filter_report, mark_muted, severities_for
-        from hermes_doctor.examination import ranking, runner
-        from hermes_doctor.probes.probes import Probes
-        from hermes_doctor.repair.plan import plan
+        from hermes_doctor.diagnosis.examination import ranking, report as reports
+        from hermes_doctor.diagnosis.probes.probes import Probes
+        from hermes_doctor.repair.transaction.plan import plan
 
         probes = Probes(self.home, deep=self.deep, network=self.network)
         named = self.named_codes()
@@ -87,7 +88,7 @@ class Session:
             for code, severity in severities_for(self.home.path, self.plugins).items()
             if code not in named
         }
-        report = runner.report(
+        report = reports.report(
             probes, self.plugins, self.checks, options=self.options, severities=severities
         )
         every = mark_muted(report, but=named)
@@ -103,20 +104,19 @@ class Session:
         # A note without a fix needs no plan, unless the operator asks for it.
         findings = [one for one in findings if one.fix or one.is_problem or one.code in named]
         findings.sort(key=lambda one: ranking.repair_order(report, one))
-        planned = [self._as_named(one) for one in plan(probes, self.plugins, findings)]
+        planned = [self._as_named(item) for item in plan(probes, self.plugins, findings)]
         probes.close()  # else the run would find our own readers holding the databases open
         return report, planned
 
     def plan_everything(self) -> list[PlannedItem]:
         """Run all checks, and plan repairs for the problems; for codes that were not found."""
-        from hermes_doctor.cli.shared_options import mark_muted, severities_for
-        from hermes_doctor.examination import runner
-        from hermes_doctor.probes.probes import Probes
-        from hermes_doctor.repair.plan import plan
+        from hermes_doctor.diagnosis.examination import report as reports
+        from hermes_doctor.diagnosis.probes.probes import Probes
+        from hermes_doctor.repair.transaction.plan import plan
 
         probes = Probes(self.home, deep=self.deep, network=self.network)
         severities = severities_for(self.home.path, self.plugins)
-        report = runner.report(
+        report = reports.report(
             probes, self.plugins, self.plugins.checks, options=self.options, severities=severities
         )
         report = mark_muted(report)
@@ -147,3 +147,130 @@ class Session:
     def names(self, item: PlannedItem) -> bool:
         """Whether the plan's code was typed."""
         return item.finding.code in self.named_codes()
+
+
+class Consent:
+    """What the operator agreed to; each fix of a finding is asked about once."""
+
+    def __init__(
+        self,
+        *,
+        yes: bool,
+        pick: bool = False,
+        quiet: bool,
+        page_options: str,
+        fix_options: str = "",
+        one_named: bool = False,
+        named_codes: frozenset[str] = frozenset(),
+    ) -> None:
+        self.page_options = page_options
+        self.fix_options = fix_options
+        self.one_named = one_named
+        """Whether --subject was given: without it, `--yes` does not grant anybody access."""
+        self.named_codes = named_codes
+        """The codes that were given: without its code, `--yes` gives up no data."""
+        self.yes = yes
+        self.pick = pick
+        """Whether to ask before each fix, also before safe ones."""
+        self.quiet = quiet
+        self.confirmed: set[tuple[str, str, str]] = set()
+        """The fixes that were agreed to: a stronger fix of the same finding asks again."""
+        self.declined: set[tuple[str, str]] = set()
+        self.refused: dict[tuple[str, str], str] = {}
+        self.unchosen: set[tuple[str, str]] = set()
+        """Fixes for one person, whom neither --subject nor an answer has chosen."""
+        self.steered = False
+        """Whether a fix that starts or stops the gateway has failed; others would fail, too."""
+
+    @property
+    def silence(self) -> str:
+        """Why a fix that asks first was not applied."""
+        if self._can_ask():
+            return "You answered no."
+        return "It asks first, but no terminal is open. To answer yes: add --yes."
+
+    def _can_ask(self) -> bool:
+        from hermes_doctor.cli.option_declarations import can_ask
+
+        return can_ask() and not self.quiet
+
+    def answered_no(self) -> set[tuple[str, str]]:
+        """The findings that the operator refused to repair; none if nobody could be asked."""
+        return self.declined if self._can_ask() else set()
+
+    @property
+    def undone(self) -> set[tuple[str, str]]:
+        """The findings whose fix was planned, but not applied."""
+        return {*self.declined, *self.refused, *self.unchosen}
+
+    def reasons(self) -> dict[tuple[str, str], str]:
+        """Why fixes that were planned were not applied, by the key of the finding."""
+        from hermes_doctor.render.repair import CHOOSE
+
+        return {
+            **dict.fromkeys(self.declined, self.silence),
+            **dict.fromkeys(self.unchosen, f"{CHOOSE}."),
+            **self.refused,
+        }
+
+    def agrees(self, item: PlannedItem) -> bool:
+        """Whether a plan may be applied: safe ones may, the others are shown and asked about."""
+        key = item.finding.key
+        if not item.ready or item.fix is None or key in self.declined or key in self.refused:
+            return False
+        if self.steered and item.controls_gateway:
+            self.refused[key] = "The gateway was already restarted once, which did not help."
+            return False
+        if item.personal and not self.one_named and (self.yes or not self._can_ask()):
+            self.unchosen.add(key)
+            return False
+        if self.yes and item.fix.gives_up_data and item.finding.code not in self.named_codes:
+            self.refused[key] = text(
+                "Data is lost. To agree, name the code: "
+                "hermes-doctor fix {code} --apply --yes{options}",
+                code=item.finding.code,
+                options=self.fix_options,
+            )
+            return False
+        chosen = (*key, item.fix.id)
+        if not (item.asks or self.pick) or self.yes or chosen in self.confirmed:
+            return True
+        if not self._ask(item):
+            self.declined.add(key)
+            return False
+        self.confirmed.add(chosen)
+        return True
+
+    def learn(self, chosen: Sequence[PlannedItem], run: Journal) -> dict[tuple[str, str], str]:
+        """Note what a run refused and whether it steered the gateway; return the outcomes."""
+        from hermes_doctor.backup.records.journal import NOT_CONNECTED
+
+        steering = {planned.finding.key for planned in chosen if planned.controls_gateway}
+        for item in run.items:
+            if item.outcome == "refused":
+                self.refused[item.code, item.subject] = item.reason or "refused"
+            elif item.outcome in ("failed", "rolled-back", NOT_CONNECTED):
+                self.steered |= (item.code, item.subject) in steering
+        return {(item.code, item.subject): item.outcome for item in run.items}
+
+    def _ask(self, item: PlannedItem) -> bool:
+        from hermes_doctor.cli.option_declarations import confirm
+        from hermes_doctor.render import repair
+
+        if self.quiet:
+            return False
+        show(repair.plan_item_lines(item))
+        finding = item.finding
+        if item.personal:
+            return confirm(
+                text(
+                    "Apply this fix for {code} ({subject})? You can undo it.",
+                    code=finding.code,
+                    subject=finding.subject,
+                )
+            )
+        if item.deletes:
+            return confirm(
+                text("Apply this fix for {code}? It cannot be undone.", code=finding.code)
+            )
+        return confirm(text("Apply this fix for {code}? You can undo it.", code=finding.code))

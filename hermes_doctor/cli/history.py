@@ -6,18 +6,24 @@ import os
 import re
 import sys
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hermes_doctor.cli.options import HomeOption, JsonOption, complete_code
-from hermes_doctor.cli.whole_summaries import WholeSummaries
+from hermes_doctor.cli import option_values, separate_look
+from hermes_doctor.cli.help_layout import WholeSummaries
+from hermes_doctor.cli.option_declarations import HomeOption, JsonOption, complete_code
+from hermes_doctor.cli.option_values import load_plugins, suggestion
+from hermes_doctor.core import home as homes
+from hermes_doctor.core.message import sentences, text
+from hermes_doctor.core.model import Trouble
+from hermes_doctor.core.system.files import size
+from hermes_doctor.core.terminal.lines import tilde
+from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
-    from typer._click import Context
-
-    from hermes_doctor.history.reading import HistoryRows
-    from hermes_doctor.home import Home
+    from hermes_doctor.core.home import Home
+    from hermes_doctor.operations.history.reading import HistoryRows
 
 EPILOG = """\b
 Examples:
@@ -57,7 +63,7 @@ MOST_DAYS = 400
 class CodeOrCommand(WholeSummaries):
     """A group whose first word is a command or, if there is none of that name, a code."""
 
-    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words; before a command, the code is empty."""
         if args and args[0] in self.commands:
             args = ["", *args]
@@ -94,12 +100,8 @@ def history(
     """Show what was wrong, how often and for how long."""
     if ctx.invoked_subcommand is not None:
         return 0
-    from hermes_doctor import home as homes
-    from hermes_doctor.cli import separate_look, shared_options
-    from hermes_doctor.history import reading
-    from hermes_doctor.model import Trouble
+    from hermes_doctor.operations.history import reading
     from hermes_doctor.render import document, history as rendered
-    from hermes_doctor.terminal.show import show
 
     if code == "prune":
         raise Trouble("Put the options after `prune`: hermes-doctor history prune --keep 90d")
@@ -112,7 +114,7 @@ def history(
         raise _no_history(where)
     for why in rows.unread:
         typer.echo(f"hermes-doctor: Another history is not shown. {why}", err=True)
-    options = shared_options.repeat_options(shared_options.named_home(home))
+    options = option_values.repeat_options(option_values.named_home(home))
     shown = rendered.View(
         where.path, rows, start, int(now.timestamp()), first, _known(code, rows), options
     )
@@ -131,10 +133,7 @@ def prune(
     ] = f"{MOST_DAYS}d",
 ) -> int:
     """Remove old records of all homes, or of --home."""
-    from hermes_doctor import home as homes
-    from hermes_doctor.cli import separate_look
-    from hermes_doctor.history import place, upkeep
-    from hermes_doctor.system.files import size
+    from hermes_doctor.operations.history import place, prune
 
     kept = _days(keep)
     where = homes.find(home)
@@ -143,25 +142,20 @@ def prune(
     if not files:
         raise _no_history(where)
     for file in files:
-        done = upkeep.prune_file(file, kept, where if home else None)
-        typer.echo(f"{file}: {upkeep.describe(done.removed)} removed, {size(done.size)} left.")
+        done = prune.prune_file(file, kept, where if home else None)
+        typer.echo(f"{file}: {prune.describe(done.removed)} removed, {size(done.size)} left.")
     return 0
 
 
 def _no_history(home: Home) -> Exception:
-    from hermes_doctor.message import text
-    from hermes_doctor.model import Trouble
-    from hermes_doctor.system import crontab
-    from hermes_doctor.terminal.lines import tilde
+    from hermes_doctor.core.system import crontab
 
     has_systemd = os.path.isdir("/run/systemd/system")
     installs = sys.platform == "darwin" or has_systemd or crontab.is_installed()
     return Trouble(
-        text(
-            "{home} has no history yet. The watch writes it: {command}",
-            home=tilde(home.path),
-            command="hermes-doctor watch install" if installs else "hermes-doctor watch",
-        )
+        "{home} has no history yet. The watch writes it: {command}",
+        home=tilde(home.path),
+        command="hermes-doctor watch install" if installs else "hermes-doctor watch",
     )
 
 
@@ -180,12 +174,9 @@ def _start(since: str, now: datetime) -> tuple[date, int]:
 
 def _days(given: str) -> int:
     """Parse --keep; return seconds."""
-    from hermes_doctor.message import text
-    from hermes_doctor.model import Trouble
-
     match = re.fullmatch(r"([1-9]\d{0,4})\s*d", given.strip())
     if match is None:
-        raise Trouble(text("--keep needs days, such as 90d; got {given!r}.", given=given))
+        raise Trouble("--keep needs days, such as 90d; got {given!r}.", given=given)
     return int(match[1]) * 86400
 
 
@@ -193,14 +184,10 @@ def _known(given: str, rows: HistoryRows) -> str:
     """The code as it is spelled; Trouble if neither a check nor the history knows it."""
     if not given:
         return ""
-    from hermes_doctor.cli.shared_options import load_plugins, suggestion
-    from hermes_doctor.message import sentences, text
-    from hermes_doctor.model import Trouble
-
     codes = {code for check in load_plugins(None).checks for code in check.codes}
-    names = {code.lower(): code for code in (*codes, *(one.code for one in rows.episodes))}
-    found = names.get(given.lower())
-    if found is None:
+    names = {code.lower(): code for code in (*codes, *(episode.code for episode in rows.episodes))}
+    failure = names.get(given.lower())
+    if failure is None:
         raise Trouble(
             sentences(
                 text("Unknown code {code!r}.", code=given),
@@ -208,4 +195,4 @@ def _known(given: str, rows: HistoryRows) -> str:
                 "See: hermes-doctor list codes",
             )
         )
-    return found
+    return failure

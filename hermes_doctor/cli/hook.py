@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption
-from hermes_doctor.cli.whole_summaries import WholeSummaries
+from hermes_doctor.cli import separate_look, separate_work
+from hermes_doctor.cli.help_layout import WholeSummaries
+from hermes_doctor.cli.option_declarations import HomeOption, JsonOption, VaultOption
+from hermes_doctor.cli.option_values import absolute, load_plugins, named_home, repeat_options
+from hermes_doctor.core import home as homes
+from hermes_doctor.core.message import ago
+from hermes_doctor.core.model import CouldNotLook, Trouble
+from hermes_doctor.core.terminal.lines import row, tilde
+from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hermes_doctor.home import Home
-    from hermes_doctor.records.updates import Update
+    from hermes_doctor.backup.records.updates import Update
+    from hermes_doctor.core.home import Home
 
 app = typer.Typer(
     cls=WholeSummaries,
@@ -76,12 +83,8 @@ def install(
     """Guard `hermes update` and /update in chats."""
     import contextlib
 
-    from hermes_doctor import home as homes
-    from hermes_doctor.cli import separate_look, separate_work
-    from hermes_doctor.records.home_lock import lock_home
-    from hermes_doctor.terminal.lines import row, tilde
-    from hermes_doctor.terminal.show import show
-    from hermes_doctor.updates import chat_hook, launcher, own_command, shell_startup
+    from hermes_doctor.backup.records.home_lock import lock_home
+    from hermes_doctor.operations.updates import chat_hook, launcher, shell_startup
 
     where = homes.find(home)
 
@@ -89,7 +92,7 @@ def install(
         with contextlib.nullcontext() if dry_run else lock_home(where):
             return chat_hook.install(where, dry_run=dry_run)
 
-    own_command.prove()
+    launcher.prove()
     said = []
     if shell:
         shell_startup.refuse_unwritable()
@@ -144,12 +147,8 @@ def remove(
     ] = True,
 ) -> int:
     """Remove everything that `hook install` wrote."""
-    from hermes_doctor import home as homes
-    from hermes_doctor.cli import separate_work
-    from hermes_doctor.records.home_lock import lock_home
-    from hermes_doctor.terminal.lines import row, tilde
-    from hermes_doctor.terminal.show import show
-    from hermes_doctor.updates import chat_hook, launcher, shell_startup
+    from hermes_doctor.backup.records.home_lock import lock_home
+    from hermes_doctor.operations.updates import chat_hook, launcher, shell_startup
 
     said = []
     where = (_found() if shell and home is None else homes.find(home)) if chat else None
@@ -179,17 +178,13 @@ Exit codes:
 )
 def status(home: HomeOption = None, json: JsonOption = False) -> int:
     """Show which ways to update are guarded."""
-    from hermes_doctor import home as homes
-    from hermes_doctor.cli import separate_work
-    from hermes_doctor.cli.shared_options import named_home, repeat_options
-
     where, options = homes.find(home), repeat_options(named_home(home))
     return separate_work.run(where, lambda: _status(where, options, json=json), writes=False)
 
 
 def _status(where: Home, options: str, *, json: bool) -> int:
-    from hermes_doctor.records.updates import UpdateRecords
-    from hermes_doctor.updates import update_paths
+    from hermes_doctor.backup.records.updates import UpdateRecords
+    from hermes_doctor.operations.updates import update_paths
 
     ways = update_paths.list_ways(where)
     last = UpdateRecords(where).last()
@@ -215,13 +210,9 @@ def _status(where: Home, options: str, *, json: bool) -> int:
             )
         )
     else:
-        from hermes_doctor.message import ago
-        from hermes_doctor.terminal.lines import row
-        from hermes_doctor.terminal.show import show
-
-        for one in ways:
-            mark = ("✓ ", "good") if one.covered else ("! ", "warning")
-            show([row(mark, (one.name, "strong"), f": {one.description}", hang=2)])
+        for update_path in ways:
+            mark = ("✓ ", "good") if update_path.covered else ("! ", "warning")
+            show([row(mark, (update_path.name, "strong"), f": {update_path.description}", hang=2)])
         if last is not None:
             backup = f"backup {last.backup}" if last.backup else "no backup"
             text = f"Last update: {ago(last.began)}, {last.stage}, {backup}"
@@ -235,9 +226,6 @@ def _status(where: Home, options: str, *, json: bool) -> int:
 
 def _found() -> Home | None:
     """The home, if it still exists: the shell files must be cleaned up without it, too."""
-    from hermes_doctor import home as homes
-    from hermes_doctor.model import Trouble
-
     try:
         return homes.find(None)
     except Trouble:
@@ -259,11 +247,10 @@ def _last(last: Update | None) -> dict[str, object] | None:
 
 
 def _runs(home: Home) -> bool:
-    from hermes_doctor.model import CouldNotLook
-    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.diagnosis.probes.probes import Probes
 
     try:
-        return bool(Probes(home).gateways())
+        return bool(Probes(home).gateway.running())
     except CouldNotLook:
         return False
 
@@ -296,9 +283,7 @@ def run(
     json: JsonOption = False,
 ) -> int:
     """Run one part of the guard: before or after an update."""
-    from hermes_doctor import home as homes
-    from hermes_doctor.cli import after_update, separate_work, update_guard
-    from hermes_doctor.cli.shared_options import absolute, load_plugins
+    from hermes_doctor.cli import after_update, update_guard
 
     where, vault = homes.find(home), absolute(vault)
     if moment is Moment.POST and not home:

@@ -6,11 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hermes_doctor.cli.options import HomeOption, JsonOption, refuse_nan
+from hermes_doctor.cli import separate_look
+from hermes_doctor.cli.option_declarations import HomeOption, JsonOption, refuse_nan
+from hermes_doctor.cli.progress_bars import waiting
+from hermes_doctor.core import home as homes
+from hermes_doctor.core.message import text
+from hermes_doctor.core.model import Trouble
+from hermes_doctor.core.system.signals import interruptible
+from hermes_doctor.core.terminal.lines import row
+from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
-    from hermes_doctor.installation.find import Installation
-    from hermes_doctor.learning.learn import Lecture
+    from hermes_doctor.hermes.installation.find import Installation
+    from hermes_doctor.operations.learning.learn import Lecture
 
 EPILOG = """\b
 Examples:
@@ -51,25 +59,19 @@ def learn(
     import time
     from contextlib import closing
 
-    from hermes_doctor import home as homes
-    from hermes_doctor.cli import separate_look
-    from hermes_doctor.cli.progress_bars import waiting
-    from hermes_doctor.installation import find
-    from hermes_doctor.installation.details import read_details
-    from hermes_doctor.learning import learn as learning
-    from hermes_doctor.learning.isolation import DoesNotStart
-    from hermes_doctor.message import text
-    from hermes_doctor.model import Trouble
-    from hermes_doctor.probes.probes import Probes
-    from hermes_doctor.system.signals import interruptible
+    from hermes_doctor.diagnosis.probes.probes import Probes
+    from hermes_doctor.hermes.installation import find
+    from hermes_doctor.hermes.installation.details import read_details
+    from hermes_doctor.operations.learning import learn as learning
+    from hermes_doctor.operations.learning.isolation import DoesNotStart
 
     until = time.monotonic() + timeout
     place = homes.find(home)
 
     def read() -> tuple[Installation | None, bool, str | None]:
         with closing(Probes(place)) as probes:
-            found, unknown = probes.installation(), probes.can_learn()
-        return found, unknown, read_details(found).revision if found else None
+            installation, unknown = probes.hermes.installation(), probes.can_learn()
+        return installation, unknown, read_details(installation).revision if installation else None
 
     installed, unknown, commit = separate_look.look(place.path, read, (find.__name__,))
     if installed is None:
@@ -78,8 +80,8 @@ def learn(
             "run hermes-doctor there."
         )
     if not unknown:
-        said = text("hermes-doctor already knows Hermes {version}.", version=installed.version)
-        return _done(json, {"status": "known", **_hermes(installed.version, commit)}, said)
+        message = text("hermes-doctor already knows Hermes {version}.", version=installed.version)
+        return _done(json, {"status": "known", **_hermes(installed.version, commit)}, message)
     try:
         with interruptible(), waiting(f"asking Hermes {installed.version}", quiet=json):
             lecture = learning.learn(place, installed, commit, until, timeout)
@@ -122,8 +124,6 @@ def _facts(lecture: Lecture) -> dict[str, Any]:
 def _done(json: bool, facts: dict[str, Any], said: str) -> int:
     from hermes_doctor import __version__
     from hermes_doctor.render import document
-    from hermes_doctor.terminal.lines import row
-    from hermes_doctor.terminal.show import show
 
     if json:
         typer.echo(document.dump({"schema": SCHEMA, "version": __version__, **facts}))
@@ -137,8 +137,6 @@ def _failed(json: bool, message: str) -> int:
 
     from hermes_doctor import __version__
     from hermes_doctor.render import document
-    from hermes_doctor.terminal.lines import row
-    from hermes_doctor.terminal.show import show
 
     if json:
         error = {"error": {"message": message, "exit_code": 1}}

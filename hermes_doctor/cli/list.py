@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hermes_doctor.cli.options import JsonOption, PluginsOption
+from hermes_doctor.cli.option_declarations import JsonOption, PluginsOption
+from hermes_doctor.cli.option_values import load_plugins
+from hermes_doctor.core.preferences import effective
+from hermes_doctor.core.terminal.lines import BLANK, row
+from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from hermes_doctor.plugins.load import Plugins
-    from hermes_doctor.terminal.lines import Line
+    from hermes_doctor.core.terminal.lines import Line
+    from hermes_doctor.diagnosis.plugins.load import Plugins
 
 EPILOG = """\b
 Examples:
@@ -46,11 +50,7 @@ def listing(
     plugins: PluginsOption = None,
 ) -> int:
     """List the checks, codes or fixes."""
-    from hermes_doctor.cli.shared_options import load_plugins
-    from hermes_doctor.preferences import effective
     from hermes_doctor.render import document
-    from hermes_doctor.terminal.lines import BLANK, row
-    from hermes_doctor.terminal.show import show
 
     found = load_plugins(plugins)
     table = _table(kind, found, plugins or effective.load().plugins())
@@ -72,38 +72,36 @@ def listing(
     return 0
 
 
-def _table(kind: ListedKind, found: Plugins, folders: Sequence[Path]) -> list[dict[str, object]]:
+def _table(kind: ListedKind, plugins: Plugins, folders: Sequence[Path]) -> list[dict[str, object]]:
     if kind is ListedKind.CHECKS:
         return [
             {"id": c.id, "group": c.group, "question": c.question, "codes": list(c.codes)}
-            for c in found.checks
+            for c in plugins.checks
         ]
     if kind is ListedKind.FIXES:
         return [
             {"id": f.id, "safety": f.safety.value, "title": f.title, "codes": list(f.codes)}
-            for f in found.fixes
+            for f in plugins.fixes
         ]
-    from hermes_doctor.plugins.pages import page_folders
+    from hermes_doctor.diagnosis.plugins.pages import page_folders
 
     titles = {
         page.stem: page.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
         for folder in page_folders(folders)
         for page in folder.glob("*.md")
     }
-    codes = sorted({code for check in found.checks for code in check.codes})
+    codes = sorted({code for check in plugins.checks for code in check.codes})
     return [
         {
             "code": code,
             "title": titles.get(code, code).removeprefix(f"{code}: "),
-            "fixes": [fix.id for fix in found.fixes if code in fix.codes],
+            "fixes": [fix.id for fix in plugins.fixes if code in fix.codes],
         }
         for code in codes
     ]
 
 
 def _next(kind: ListedKind) -> list[Line]:
-    from hermes_doctor.terminal.lines import row
-
     command, why = {
         ListedKind.CHECKS: ("hermes-doctor check --only NAME", "run one check"),
         ListedKind.CODES: ("hermes-doctor explain CODE", "explain one code"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+from hermes_doctor.core.model import Trouble
+
 
 def main() -> None:
     """Run a command; every expected failure is one line and an exit code."""
@@ -12,7 +14,7 @@ def main() -> None:
 
     from hermes_doctor.cli import time_guard
     from hermes_doctor.cli.exits import end_here, exit_code_for_monitors
-    from hermes_doctor.outgoing import guard_output
+    from hermes_doctor.core.outgoing import guard_output
 
     guard_output()
     gc.set_threshold(100_000)  # an examination makes little garbage (see `__main__`)
@@ -34,7 +36,7 @@ def _run() -> object:
 
     words = sys.argv[1:]
     if words and not words[0].startswith("-"):
-        from hermes_doctor.system import memory_limit, silent_drive
+        from hermes_doctor.core.system import memory_limit, silent_drive
 
         if words[0] != "watch" and not time_guard.is_needed(words):
             for word in words:  # typer looks at the paths that were typed
@@ -48,8 +50,8 @@ def _run() -> object:
 
 def _say(message: str) -> None:
     """Print a line about what holds the command up."""
-    from hermes_doctor.terminal.lines import row
-    from hermes_doctor.terminal.show import show
+    from hermes_doctor.core.terminal.lines import row
+    from hermes_doctor.core.terminal.show import show
 
     show([row(f"hermes-doctor: {message}")], sys.stderr)
 
@@ -83,19 +85,18 @@ def _run_command(words: list[str], columns: int) -> object:
         if page is not None:
             print(page, end="")  # noqa: T201
             return 0
-    from hermes_doctor.cli import narrow_help
+    from hermes_doctor.cli import help_layout
     from hermes_doctor.cli.commands import app, build_only
 
     build_only(words)
-    return app(words or ["--help"], standalone_mode=False, **narrow_help.use(columns))
+    return app(words or ["--help"], standalone_mode=False, **help_layout.use(columns))
 
 
 def _offer_demo() -> None:
     """Say what to do without a home, which may be somebody's first minute with this tool."""
-    from hermes_doctor import home
-    from hermes_doctor.model import Trouble
-    from hermes_doctor.terminal.lines import BLANK, row
-    from hermes_doctor.terminal.show import show
+    from hermes_doctor.core import home
+    from hermes_doctor.core.terminal.lines import BLANK, row
+    from hermes_doctor.core.terminal.show import show
 
     try:
         home.find(None)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hermes_doctor.cli.options import (
+from hermes_doctor.cli import option_values, separate_look
+from hermes_doctor.cli.option_declarations import (
     DeepOption,
     HomeOption,
     JsonOption,
@@ -15,15 +16,24 @@ from hermes_doctor.cli.options import (
     PluginsOption,
     complete_code,
 )
+from hermes_doctor.cli.option_values import severities_for, suggestion
+from hermes_doctor.cli.progress_bars import waiting
+from hermes_doctor.core import home as homes
+from hermes_doctor.core.message import ago, clock, listed, sentences, text
+from hermes_doctor.core.model import Severity, Status, Trouble
+from hermes_doctor.core.preferences import places
+from hermes_doctor.core.redaction import clean
+from hermes_doctor.core.terminal.lines import BLANK, row, tilde
+from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hermes_doctor.home import Home
-    from hermes_doctor.model import Finding, Report, Trouble
-    from hermes_doctor.plugins.load import Plugins
-    from hermes_doctor.preferences.mutes import Mute
-    from hermes_doctor.terminal.lines import Line
+    from hermes_doctor.core.home import Home
+    from hermes_doctor.core.model import Finding, Report
+    from hermes_doctor.core.preferences.mutes import Mute
+    from hermes_doctor.core.terminal.lines import Line
+    from hermes_doctor.diagnosis.plugins.load import Plugins
 
 EPILOG = """\b
 Examples:
@@ -92,23 +102,17 @@ def mute(
     """Silence a known problem until it changes."""
     from datetime import UTC, timedelta
 
-    from hermes_doctor import home as homes
-    from hermes_doctor.cli import shared_options
-    from hermes_doctor.message import text
-    from hermes_doctor.model import Severity, Trouble
-    from hermes_doctor.preferences import mute_store, mutes, places
-    from hermes_doctor.redaction import clean
-    from hermes_doctor.schedule.durations import parse_seconds
-    from hermes_doctor.terminal.lines import tilde
+    from hermes_doctor.core.preferences import mute_store, mutes
+    from hermes_doctor.repair.schedule.durations import parse_seconds
 
     seconds = None if time is None else parse_seconds(time, "--for", least=60.0, most=LONGEST)
-    where, found = homes.find(home), shared_options.load_plugins(plugins)
+    where, found = homes.find(home), option_values.load_plugins(plugins)
     code, subject = _named(what, found)
     places.refuse_path_inside(mute_store.writing_file(), where.path)
     because = " ".join(because.split())
     if len(because) > LONGEST_REASON:
         long = "--because takes at most {most} characters; this has {number}."
-        raise Trouble(text(long, most=LONGEST_REASON, number=len(because)))
+        raise Trouble(long, most=LONGEST_REASON, number=len(because))
     report = _examine(where, found, deep=deep, network=network)
     meant = _meant(report, code, subject)
     if not meant and not sticky:
@@ -127,20 +131,18 @@ def mute(
     )
     if made.worst is Severity.CRITICAL and seconds is None:
         critical = "{name} is critical. Say for how long to mute it, such as --for 2h."
-        raise Trouble(text(critical, name=made.name))
+        raise Trouble(critical, name=made.name)
     path = mute_store.add(made)
     typer.echo(clean(f"Muted {made.name} {_end_of(made)}. Stored in {tilde(path)}."))
     if not meant and made.worst is not Severity.CRITICAL:
         typer.echo("If it is critical when it appears, it is not muted.")
     typer.echo(f"It ends when the problem {_ends(made)}.")
-    named = shared_options.repeat_options(shared_options.named_home(home))
+    named = option_values.repeat_options(option_values.named_home(home))
     typer.echo(clean(f"To end it now: hermes-doctor unmute {_quoted(made.name)}{named}"))
     return 0
 
 
 def _ends(mute: Mute) -> str:
-    from hermes_doctor.message import listed
-
     ways = [*(["disappears"] if not mute.sticky else []), "gets worse"]
     ways += ["affects something new"] if mute.subject is None else []
     return listed(ways).replace(" and ", " or ")
@@ -159,15 +161,12 @@ def unmute(
     home: HomeOption = None,
 ) -> int:
     """End a mute."""
-    from hermes_doctor.cli import lost_home, separate_look
-    from hermes_doctor.message import listed, text
-    from hermes_doctor.model import Trouble
-    from hermes_doctor.preferences import mute_store
-    from hermes_doctor.redaction import clean
+    from hermes_doctor.cli import vault_option
+    from hermes_doctor.core.preferences import mute_store
 
     if every == (what is not None):
         raise Trouble("Name a code to unmute, or give --all.")
-    where = lost_home.find_home(home, elsewhere=True)
+    where = vault_option.find_home(home, elsewhere=True)
     separate_look.know_secrets(where.path)
     place = str(where.path)
     own = [one for one in mute_store.load() if one.home == place]
@@ -178,11 +177,11 @@ def unmute(
         if every or (one.code == code.upper() and (not slash or one.subject == subject))
     ]
     if not own:
-        raise Trouble(text("Nothing is muted in {home}.", home=place))
+        raise Trouble("Nothing is muted in {home}.", home=place)
     if not gone:
         names = listed([one.name for one in own])
         nothing = "{what} is not muted. Muted in {home}: {names}."
-        raise Trouble(text(nothing, what=what, home=place, names=names))
+        raise Trouble(nothing, what=what, home=place, names=names)
     mute_store.remove(gone)
     for one in gone:
         typer.echo(clean(f"Unmuted {one.name}."))
@@ -193,9 +192,7 @@ def mutes(json: JsonOption = False) -> int:
     """List the mutes of all homes."""
     from datetime import UTC
 
-    from hermes_doctor.preferences import mute_store
-    from hermes_doctor.terminal.lines import row, tilde
-    from hermes_doctor.terminal.show import show
+    from hermes_doctor.core.preferences import mute_store
 
     known = mute_store.load()
     if json:
@@ -211,35 +208,28 @@ def mutes(json: JsonOption = False) -> int:
 
 
 def _lines(known: Sequence[Mute], now: datetime) -> list[Line]:
-    from hermes_doctor.message import ago
-    from hermes_doctor.terminal.lines import BLANK, row, tilde
-
     if not known:
         return [row("Nothing is muted.")]
-    made: list[Line] = []
+    lines: list[Line] = []
     for home in dict.fromkeys(one.home for one in known):
-        made += [BLANK] if made else []
-        made.append(row(("Muted", "strong"), f" in {tilde(home)}"))
+        lines += [BLANK] if lines else []
+        lines.append(row(("Muted", "strong"), f" in {tilde(home)}"))
         for one in known:
             if one.home != home:
                 continue
             over = " (over)" if one.is_over(now) else ""
             since = (f"  since {ago(one.at, now)}", "faint")
             end = f"  {_end_of(one)}{over}"
-            made.append(row((one.name, "strong"), end, since, indent=2, hang=2))
+            lines.append(row((one.name, "strong"), end, since, indent=2, hang=2))
             if one.because:
-                made.append(row(one.because, indent=4))
-    return made
+                lines.append(row(one.because, indent=4))
+    return lines
 
 
 def _named(what: str, plugins: Plugins) -> tuple[str, str | None]:
     """The code and the subject that were typed; raise Trouble if no check has the code."""
-    from hermes_doctor.cli.shared_options import suggestion
-    from hermes_doctor.message import sentences, text
-    from hermes_doctor.model import Trouble
-
     word, slash, subject = what.partition("/")
-    names = {code.lower(): code for one in plugins.checks for code in one.codes}
+    names = {code.lower(): code for check in plugins.checks for code in check.codes}
     if word.lower() not in names:
         raise Trouble(
             sentences(
@@ -254,50 +244,46 @@ def _named(what: str, plugins: Plugins) -> tuple[str, str | None]:
 
 
 def _examine(home: Home, plugins: Plugins, *, deep: bool, network: bool) -> Report:
-    from hermes_doctor.cli import separate_look
-    from hermes_doctor.cli.progress_bars import waiting
-    from hermes_doctor.cli.shared_options import severities_for
-    from hermes_doctor.examination import runner
-    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.diagnosis.examination import report as reports
+    from hermes_doctor.diagnosis.probes.probes import Probes
 
     severities = severities_for(home.path, plugins)
 
     def examine() -> Report:
         probes = Probes(home, deep=deep, network=network)
         with waiting("checking", quiet=False):
-            return runner.report(probes, plugins, plugins.checks, severities=severities)
+            return reports.report(probes, plugins, plugins.checks, severities=severities)
 
     return separate_look.look_at(home.path, examine, plugins)
 
 
 def _meant(report: Report, code: str, subject: str | None) -> list[Finding]:
-    return [one for one in report.findings if one.code == code and subject in (None, one.subject)]
+    return [
+        finding
+        for finding in report.findings
+        if finding.code == code and subject in (None, finding.subject)
+    ]
 
 
 def _nothing_to_mute(report: Report, code: str, subject: str | None, plugins: Plugins) -> Trouble:
-    from hermes_doctor.message import listed, text
-    from hermes_doctor.model import Status, Trouble
-
-    others = [one.subject for one in report.findings if one.code == code]
+    others = [finding.subject for finding in report.findings if finding.code == code]
     if others:
         wrong = "{code} has no subject {subject!r} now. It has: {others}."
-        return Trouble(text(wrong, code=code, subject=subject, others=listed(others)))
-    checks = {one.id for one in plugins.checks if code in one.codes}
+        return Trouble(wrong, code=code, subject=subject, others=listed(others))
+    checks = {check.id for check in plugins.checks if code in check.codes}
     unclear = [
-        one
-        for one in report.checks
-        if one.id in checks and one.status in (Status.UNKNOWN, Status.CRASHED)
+        result
+        for result in report.checks
+        if result.id in checks and result.status in (Status.UNKNOWN, Status.CRASHED)
     ]
     if unclear:
         unknown = "Could not check whether {code} is there: {reason}."
-        return Trouble(text(unknown, code=code, reason=unclear[0].reason))
+        return Trouble(unknown, code=code, reason=unclear[0].reason)
     absent = "{code} is not found now. Add --sticky to mute it before it appears."
-    return Trouble(text(absent, code=code))
+    return Trouble(absent, code=code)
 
 
 def _end_of(mute: Mute) -> str:
-    from hermes_doctor.message import clock
-
     if mute.until is not None:
         return f"until {clock(mute.until)}" + (", sticky" if mute.sticky else "")
     return "until it gets worse (sticky)" if mute.sticky else "until it changes"

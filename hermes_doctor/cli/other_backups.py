@@ -8,18 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.cli.vault_option import print_schema_document
+from hermes_doctor.core.model import Trouble
+from hermes_doctor.core.system.signals import interruptible
+from hermes_doctor.core.terminal.lines import row, tilde
+from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.archive import ArchiveKeys
-    from hermes_doctor.backup.vault import Vault
-    from hermes_doctor.home import Home
+    from hermes_doctor.backup.vault.archive import ArchiveKeys
+    from hermes_doctor.backup.vault.vault import Vault
+    from hermes_doctor.core.home import Home
 
 
 def list_others(home: Home, restic: str | None, *, json: bool) -> int:
     """List the backups that Hermes made, or those in a restic repository."""
-    from hermes_doctor.backup import engines, hermes_backups
-    from hermes_doctor.terminal.lines import row, tilde
-    from hermes_doctor.terminal.show import show
+    from hermes_doctor.backup.vault import engines, hermes_backups
 
     rows: list[dict[str, Any]]
     if restic is not None:
@@ -47,14 +49,12 @@ def exclusive_vault(store: Vault) -> Iterator[None]:
 
     A lost home needs neither: no other process works on it.
     """
-    from hermes_doctor.backup import leftovers
-    from hermes_doctor.records.home_lock import lock_home
-    from hermes_doctor.system.signals import interruptible
+    from hermes_doctor.backup.records.home_lock import lock_home
 
     there = store.home.path.is_dir()
     with lock_home(store.home) if there else nullcontext(), interruptible():
         if there:
-            leftovers.remove_leftovers(store)
+            store.remove_leftovers()
         yield
 
 
@@ -62,7 +62,7 @@ def verify_others(
     store: Vault, backup_name: str | None, lock: ArchiveKeys, *, all_backups: bool
 ) -> list[tuple[str, list[str]]] | None:
     """What is wrong with backups outside of the vault; None if `backup_name` names none."""
-    from hermes_doctor.backup import archive, hermes_backups
+    from hermes_doctor.backup.vault import archive, hermes_backups
 
     if (
         backup_name
@@ -72,13 +72,13 @@ def verify_others(
     ):
         return [(backup_name, archive.verify(Path(backup_name), lock))]
     copies = hermes_backups.find_backups(store.home) if all_backups else []
-    one = (
+    hermes_backup = (
         hermes_backups.find_named(store.home, backup_name)
         if backup_name and not all_backups and not _is_id(store, backup_name)
         else None
     )
-    if one is not None:
-        copies = [one]
+    if hermes_backup is not None:
+        copies = [hermes_backup]
     if not copies and not all_backups:
         return None
     results = []
@@ -94,11 +94,7 @@ def import_copy(store: Vault, name: str, lock: ArchiveKeys, *, confirmed: bool, 
     """Import a copy into the vault before anything is restored from it; return the backup's id."""
     import sys
 
-    from hermes_doctor.backup import archive, hermes_backups
-    from hermes_doctor.model import Trouble
-    from hermes_doctor.system.signals import interruptible
-    from hermes_doctor.terminal.lines import row
-    from hermes_doctor.terminal.show import show
+    from hermes_doctor.backup.vault import archive, hermes_backups
 
     if _is_id(store, name):
         return name
@@ -112,12 +108,12 @@ def import_copy(store: Vault, name: str, lock: ArchiveKeys, *, confirmed: bool, 
         )
     with interruptible():
         if copy is not None:
-            made = hermes_backups.import_backup(store, copy)
+            backup = hermes_backups.import_backup(store, copy)
         else:
-            made = archive.import_archive(store, Path(name), lock)
+            backup = archive.import_archive(store, Path(name), lock)
     if not quiet:
-        show([row(f"{Path(name).name} was imported as backup {made.id}.", hang=2)])
-    return made.id
+        show([row(f"{Path(name).name} was imported as backup {backup.id}.", hang=2)])
+    return backup.id
 
 
 def _is_id(store: Vault, word: str) -> bool:

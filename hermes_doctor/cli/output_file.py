@@ -17,13 +17,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from secrets import token_hex
 
-from hermes_doctor import home as homes
-from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.message import text
-from hermes_doctor.model import Trouble
-from hermes_doctor.outgoing import clean_lines
-from hermes_doctor.system.files import user_home
-from hermes_doctor.system.named_path import NamedPath, open_folder_of
+from hermes_doctor.core import home as homes
+from hermes_doctor.core.lazy import NamedTuple
+from hermes_doctor.core.model import Trouble
+from hermes_doctor.core.outgoing import clean_lines
+from hermes_doctor.core.system.files import user_home
+from hermes_doctor.core.system.named_path import NamedPath, open_folder_of
 
 _NEW_FILE_MODE = 0o666
 WORLD_READABLE = 0o644
@@ -58,7 +57,7 @@ def rules_for(
     found: Iterable[homes.Home], *, force: bool = False, advice: str = Rules().advice
 ) -> Rules:
     """The rules for a command that works on these homes."""
-    paths = [path for one in found for path in (one.path, homes.root_home(one).path)]
+    paths = [path for home in found for path in (home.path, homes.root_home(home).path)]
     return Rules(tuple(dict.fromkeys(paths)), force, advice)
 
 
@@ -83,7 +82,7 @@ def _opened(given: Path, rules: Rules) -> Iterator[NamedPath]:
             raise _not_a_file(place.path)
         if not os.access(".", os.W_OK | os.X_OK, dir_fd=place.fd, effective_ids=True):
             raise Trouble(
-                text("Cannot write to {path}: you may not write to its folder.", path=place.path)
+                "Cannot write to {path}: you may not write to its folder.", path=place.path
             )
         above = os.fstat(place.fd)
         if (
@@ -92,28 +91,22 @@ def _opened(given: Path, rules: Rules) -> Iterator[NamedPath]:
             and found.st_uid not in (os.geteuid(), above.st_uid)
         ):
             raise Trouble(
-                text(
-                    "{path} belongs to another user (uid {uid}). Name another file.",
-                    path=place.path,
-                    uid=found.st_uid,
-                )
+                "{path} belongs to another user (uid {uid}). Name another file.",
+                path=place.path,
+                uid=found.st_uid,
             )
         if inside := _home_around(place, rules.homes):
             raise Trouble(
-                text(
-                    "Cannot write to {path}: it is inside the Hermes home {home}. Name a place "
-                    "outside of it.",
-                    path=place.path,
-                    home=inside,
-                )
+                "Cannot write to {path}: it is inside the Hermes home {home}. Name a place "
+                "outside of it.",
+                path=place.path,
+                home=inside,
             )
         if found is not None and not rules.force and not _is_ours(place, found):
             raise Trouble(
-                text(
-                    "{path} exists and was not written by hermes-doctor. {advice}",
-                    path=place.path,
-                    advice=rules.advice,
-                )
+                "{path} exists and was not written by hermes-doctor. {advice}",
+                path=place.path,
+                advice=rules.advice,
             )
         yield place
 
@@ -121,29 +114,29 @@ def _opened(given: Path, rules: Rules) -> Iterator[NamedPath]:
 def _why_not(error: OSError | RuntimeError | ValueError, given: Path, path: Path) -> Trouble:
     number = error.errno if isinstance(error, OSError) else None
     if number == errno.ELOOP:
-        return Trouble(text("Cannot write to {path}: its links form a loop.", path=given))
+        return Trouble("Cannot write to {path}: its links form a loop.", path=given)
     if number == errno.EISDIR:
         return _not_a_file(path)
     if number in (errno.ENOENT, errno.ENOTDIR):
         return Trouble(
-            text("Cannot write to {path}: its folder does not exist. Create it first.", path=path)
+            "Cannot write to {path}: its folder does not exist. Create it first.", path=path
         )
     why = os.strerror(number).lower() if number else str(error)
-    return Trouble(text("Cannot write to {path}: {why}.", path=given, why=why))
+    return Trouble("Cannot write to {path}: {why}.", path=given, why=why)
 
 
 def _not_a_file(path: Path) -> Trouble:
-    return Trouble(text("{path} is not a file. Name a file to write to.", path=path))
+    return Trouble("{path} is not a file. Name a file to write to.", path=path)
 
 
 def _home_around(place: NamedPath, known: Iterable[Path]) -> Path | None:
     """The home that a place is in, whatever name it was reached by."""
     numbers = {}
-    for one in (*known, user_home() / ".hermes", homes.CONTAINER_HOME):
+    for path in (*known, user_home() / ".hermes", homes.CONTAINER_HOME):
         with contextlib.suppress(OSError):
-            if homes.looks_like_home(one):
-                st = os.stat(one)
-                numbers[st.st_dev, st.st_ino] = one
+            if homes.looks_like_home(path):
+                st = os.stat(path)
+                numbers[st.st_dev, st.st_ino] = path
     for depth, fd in enumerate(place.folders):
         st = os.fstat(fd)
         if (st.st_dev, st.st_ino) in numbers:
@@ -209,7 +202,7 @@ def _replace(place: NamedPath, made: str, mode: int | None) -> None:
     except OSError as error:
         _remove(temporary, fd)
         why = os.strerror(error.errno) if error.errno else str(error)
-        raise Trouble(text("Could not write {path}: {why}.", path=place.path, why=why)) from None
+        raise Trouble("Could not write {path}: {why}.", path=place.path, why=why) from None
     except BaseException:  # Ctrl-C
         _remove(temporary, fd)
         raise

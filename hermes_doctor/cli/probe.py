@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from hermes_doctor.cli.completions import complete_question
-from hermes_doctor.cli.options import HomeOption
+from hermes_doctor.cli.option_declarations import HomeOption, complete_question
 
 EPILOG = """\b
 Questions:

@@ -8,8 +8,15 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes_doctor.core import home as homes
+from hermes_doctor.core.home import CONTAINER_HOME
+from hermes_doctor.core.message import text
+from hermes_doctor.core.model import CouldNotLook, Trouble
+from hermes_doctor.core.preferences import effective, places
+from hermes_doctor.core.redaction import clean
+
 if TYPE_CHECKING:
-    from hermes_doctor.examination.container_probe import Answer
+    from hermes_doctor.diagnosis.examination.container_probe import Answer
 
 LIMIT = 8.0
 """Seconds on the clock after which it gives up, before its caller does."""
@@ -17,49 +24,41 @@ LIMIT = 8.0
 
 def run(question: str, home: Path | None = None) -> int:
     """Print the answer in one line; return 0 for yes and 1 for no."""
-    from hermes_doctor.examination import container_probe
-    from hermes_doctor.message import text
-    from hermes_doctor.model import Trouble
-    from hermes_doctor.redaction import clean
+    from hermes_doctor.diagnosis.examination import container_probe
 
     if question not in container_probe.QUESTIONS:
         choices = ", ".join(container_probe.QUESTIONS)
-        raise Trouble(
-            text("Unknown question {word!r}. Use {choices}.", word=question, choices=choices)
-        )
-    found: list[Answer] = []
-    asking = threading.Thread(target=lambda: found.append(_ask(question, home)), daemon=True)
+        raise Trouble("Unknown question {word!r}. Use {choices}.", word=question, choices=choices)
+    answers: list[Answer] = []
+    asking = threading.Thread(target=lambda: answers.append(_ask(question, home)), daemon=True)
     asking.start()
     asking.join(LIMIT)
     late = text("it took longer than {seconds} s", seconds=f"{LIMIT:g}")
-    said = found[0] if found else container_probe.unseen(question, late)
+    answer = answers[0] if answers else container_probe.unseen(question, late)
     try:
         # `clean` may read the home's secrets, which root has not yet left to the home's owner.
-        print(clean(said.line) if found else said.line, flush=True)  # noqa: T201
+        print(clean(answer.line) if answers else answer.line, flush=True)  # noqa: T201
     except OSError:  # nobody reads it: the exit code is the answer
         sys.stdout = None
-    return int(not said.yes)
+    return int(not answer.yes)
 
 
 def _ask(question: str, option: Path | None) -> Answer:
     """Answer, whatever happens: an error of this tool must not restart a gateway."""
-    from hermes_doctor import home as homes
     from hermes_doctor.cli import separate_look
-    from hermes_doctor.examination import container_probe
-    from hermes_doctor.examination.running_checks import describe_crash
-    from hermes_doctor.model import CouldNotLook, Trouble
-    from hermes_doctor.preferences import effective, places
-    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.diagnosis.examination import container_probe
+    from hermes_doctor.diagnosis.examination.check_threads import describe_crash
+    from hermes_doctor.diagnosis.probes.probes import Probes
 
     try:
         effective.load()
     except Trouble as trouble:  # a mistake in config.toml says nothing about the gateway
         return container_probe.unseen(question, trouble)
     try:
-        found = homes.find(option)
+        home = homes.find(option)
         return separate_look.look(
-            found.path,
-            lambda: container_probe.answer(Probes(found), question),
+            home.path,
+            lambda: container_probe.answer(Probes(home), question),
             (container_probe.__name__,),
         )
     except Trouble as trouble:
@@ -74,12 +73,9 @@ def _ask(question: str, option: Path | None) -> Answer:
 
 def _is_closed(option: Path | None) -> bool:
     """Whether there is such a home, and we may not read it."""
-    from hermes_doctor.home import CONTAINER_HOME
-    from hermes_doctor.preferences import effective
-
     named = option or (chosen.value if (chosen := effective.load().find("home")) else None)
     places = [Path(named)] if named else [Path("~/.hermes"), CONTAINER_HOME]
-    return any(_is_closed_folder(one.expanduser()) for one in places)
+    return any(_is_closed_folder(place.expanduser()) for place in places)
 
 
 def _is_closed_folder(path: Path) -> bool:

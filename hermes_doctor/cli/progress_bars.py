@@ -1,10 +1,14 @@
-"""Shows progress bars for long operations."""
+"""Shows progress bars for long operations, and single lines about them, on stderr."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
+
+from hermes_doctor.core.system import progress
+from hermes_doctor.core.terminal.lines import row
+from hermes_doctor.core.terminal.show import show
 
 LARGE = 64 * 1024 * 1024
 _PATIENCE = 0.8
@@ -30,7 +34,7 @@ def bar(
     """A progress bar on a terminal; nothing for small work, in a pipe or with --json."""
     if not _worth_it(total, quiet):
         return contextlib.nullcontext(None)
-    from hermes_doctor.terminal.progress import byte_bar
+    from hermes_doctor.core.terminal.progress import byte_bar
 
     return byte_bar(label, total)
 
@@ -44,8 +48,7 @@ def repair_bar(label: str, total: int, *, quiet: bool) -> Iterator[Callable[[int
     if quiet or not sys.stderr.isatty():
         yield None
         return
-    from hermes_doctor.system import progress
-    from hermes_doctor.terminal.progress import delayed_bar, two_phase_bar
+    from hermes_doctor.core.terminal.progress import delayed_bar, two_phase_bar
 
     if total < LARGE:
         with delayed_bar(1.0) as hear, progress.send_to(hear):
@@ -62,8 +65,7 @@ def transfer_progress(total: int, *, quiet: bool) -> Iterator[None]:
     if not _worth_it(total, quiet):
         yield
         return
-    from hermes_doctor.system import progress
-    from hermes_doctor.terminal.progress import message_bar
+    from hermes_doctor.core.terminal.progress import message_bar
 
     with message_bar() as hear, progress.send_to(hear):
         yield
@@ -78,8 +80,7 @@ def waiting(label: str, *, quiet: bool) -> Iterator[None]:
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield
         return
-    from hermes_doctor.system import progress
-    from hermes_doctor.terminal.progress import delayed_bar
+    from hermes_doctor.core.terminal.progress import delayed_bar
 
     with delayed_bar(patience()) as hear, progress.send_to(hear):
         hear(label, None)
@@ -88,3 +89,28 @@ def waiting(label: str, *, quiet: bool) -> Iterator[None]:
 
 def _worth_it(total: int, quiet: bool) -> bool:
     return not quiet and total >= LARGE and sys.stderr.isatty()
+
+
+def capitalized(text: str) -> str:
+    """Capitalise the first letter, unless the text begins with a file name."""
+    is_name = "." in text.split(" ")[0].rstrip(".:")
+    return text if is_name else text[:1].upper() + text[1:]
+
+
+def tell(text: str) -> None:
+    """Print what is being done now, if stderr is a terminal."""
+    if sys.stderr.isatty():
+        print(f"  {text} …", file=sys.stderr)  # noqa: T201
+
+
+def say(mark: str, style: str, text: str) -> None:
+    """Print one line on stderr."""
+    if text:
+        show([row((mark, style), text, hang=2)], sys.stderr)
+
+
+def print_document(data: dict[str, object]) -> None:
+    """Print the JSON document on stdout."""
+    from hermes_doctor.render import document
+
+    print(document.dump(data))  # noqa: T201

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.core.lazy import NamedTuple
 
 Make = Callable[[str], Any]
 

@@ -10,22 +10,25 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from hermes_doctor.lazy import EMPTY
+from hermes_doctor.cli import exits
+from hermes_doctor.core.lazy import EMPTY
+from hermes_doctor.core.message import count, sentences, text
+from hermes_doctor.core.model import Trouble
+from hermes_doctor.core.terminal.lines import row
+from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
-    from hermes_doctor.home import Home
-    from hermes_doctor.plugins.load import Plugins
-    from hermes_doctor.records.journal import Journal
-    from hermes_doctor.repair.recovery import RecoveredRun
-    from hermes_doctor.repair.run import Run
-    from hermes_doctor.repair.targets import Item, Verify
+    from hermes_doctor.backup.records.journal import Journal
+    from hermes_doctor.core.home import Home
+    from hermes_doctor.diagnosis.plugins.load import Plugins
+    from hermes_doctor.repair.transaction.recovery import RecoveredRun
+    from hermes_doctor.repair.transaction.run import Run
+    from hermes_doctor.repair.transaction.targets import Item, Verify
 
 
 @contextmanager
 def say_if_interrupted(run: Run) -> Iterator[None]:
     """Let the text for Ctrl-C say what an interrupted run leaves behind."""
-    from hermes_doctor.cli import exits
-
     try:
         yield
     except KeyboardInterrupt:
@@ -35,8 +38,8 @@ def say_if_interrupted(run: Run) -> Iterator[None]:
 
 def describe_interrupted(journal: Journal | None) -> str:
     """What an interrupted run has changed: nothing, or what could not be rolled back."""
+    from hermes_doctor.backup.records import journal as journals
     from hermes_doctor.cli.exits import NOTHING
-    from hermes_doctor.records import journal as journals
 
     if journal is None:
         return NOTHING
@@ -55,23 +58,18 @@ def describe_interrupted(journal: Journal | None) -> str:
 @contextmanager
 def recover_first(home: Home, plugins: Plugins, *, json: bool) -> Iterator[list[RecoveredRun]]:
     """Finish cut-off runs first, and report them whatever happens afterwards."""
-    from hermes_doctor.cli import exits
     from hermes_doctor.cli.progress_bars import waiting
-    from hermes_doctor.message import sentences
-    from hermes_doctor.model import Trouble
-    from hermes_doctor.probes.probes import Probes
-    from hermes_doctor.repair import recovery
-    from hermes_doctor.repair.plan import verifier
-    from hermes_doctor.terminal.lines import row
-    from hermes_doctor.terminal.show import show
+    from hermes_doctor.diagnosis.probes.probes import Probes
+    from hermes_doctor.repair.transaction import recovery
+    from hermes_doctor.repair.transaction.plan import verifier
 
     exits.set_interrupt_text(exits.WHOLE)
     with waiting("finishing an interrupted run", quiet=json):
         ended = recovery.recover(home, verifier(lambda: Probes(home), plugins))
-    if any(one.partial for one in ended):
+    if any(run.partial for run in ended):
         exits.note_partial()
     if not json:
-        show([row(("! ", "warning"), one.text, hang=2) for one in ended])
+        show([row(("! ", "warning"), recovered_run.text, hang=2) for recovered_run in ended])
     if not ended:
         exits.set_interrupt_text(exits.NOTHING)
     try:
@@ -85,13 +83,11 @@ def recover_first(home: Home, plugins: Plugins, *, json: bool) -> Iterator[list[
 def exit_code(done: Journal | None, ended: Sequence[RecoveredRun]) -> int:
     """0 if everything was done and no run left files for the operator to examine."""
     whole = done is not None and done.state == "done" and not done.leaves_files
-    return int(not whole or any(one.partial for one in ended))
+    return int(not whole or any(run.partial for run in ended))
 
 
 def _question(items: Sequence[Item], kind: str, of: str, undone: Sequence[str]) -> str:
     """What `undo` or a restore would do, and that the current files are kept."""
-    from hermes_doctor.message import count, text
-
     paths = {change.path for item in items for step in item.steps for change in step.changes()}
     files = count(len(paths), "file")
     if len(undone) > 1:
@@ -141,22 +137,18 @@ def restore_items(
     `was_running` and `stores` are those of `add_restarts_for_restore`, `losses` says what is
     removed, and `more` is added to the JSON document.
     """
-    from hermes_doctor.backup.vault import Vault
-    from hermes_doctor.cli import exits
-    from hermes_doctor.cli.options import confirm
+    from hermes_doctor.backup.vault.vault import Vault
+    from hermes_doctor.cli.option_declarations import confirm
     from hermes_doctor.cli.progress_bars import repair_bar, waiting
-    from hermes_doctor.model import Trouble
-    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.diagnosis.probes.probes import Probes
     from hermes_doctor.render import document, repair
-    from hermes_doctor.repair.gateway_steps import add_restarts_for_restore
-    from hermes_doctor.repair.run import Run
-    from hermes_doctor.terminal.lines import row
-    from hermes_doctor.terminal.show import show
+    from hermes_doctor.repair.transaction.gateway_steps import add_restarts_for_restore
+    from hermes_doctor.repair.transaction.run import Run
 
     with waiting("looking for running gateways", quiet=json):
         add_restarts_for_restore(Probes(home), items, stores=stores, was_running=was_running)
     if not json:
-        show([row(("! ", "warning"), (one, "warning"), hang=2) for one in losses])
+        show([row(("! ", "warning"), (loss, "warning"), hang=2) for loss in losses])
     if not yes:
         if not json:
             show(repair.step_lines([step for item in items for step in item.steps]))
@@ -191,7 +183,7 @@ def restore_items(
             document.dump(
                 made
                 | repair.run_document(done)
-                | {"recovered": [one.text for one in ended]}
+                | {"recovered": [recovered_run.text for recovered_run in ended]}
                 | ({"losses": list(losses)} if losses else {})
                 | dict(more)
             )

@@ -9,18 +9,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hermes_doctor.cli import exits, separate_work
 from hermes_doctor.cli.after_update import home_with_records, refuse_running
-from hermes_doctor.cli.options import HomeOption, JsonOption, YesOption
-from hermes_doctor.cli.stderr import capitalized, print_document, say, tell
+from hermes_doctor.cli.option_declarations import HomeOption, JsonOption, YesOption
+from hermes_doctor.cli.option_values import load_plugins, named_home, repeat_options
+from hermes_doctor.cli.progress_bars import capitalized, print_document, say, tell
+from hermes_doctor.cli.restore_common import recover_first, restore_items
+from hermes_doctor.core import home as homes
+from hermes_doctor.core.message import ago, sentences, text
+from hermes_doctor.core.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.core.redaction import clean
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.manifest import Backup
-    from hermes_doctor.home import Home
-    from hermes_doctor.installation.details import InstallationDetails
-    from hermes_doctor.records.journal import Journal
-    from hermes_doctor.records.updates import Update
-    from hermes_doctor.repair.recovery import RecoveredRun
-    from hermes_doctor.updates.rollback import Plan
+    from hermes_doctor.backup.records.journal import Journal
+    from hermes_doctor.backup.records.updates import Update
+    from hermes_doctor.backup.vault.manifest import Backup
+    from hermes_doctor.core.home import Home
+    from hermes_doctor.hermes.installation.details import InstallationDetails
+    from hermes_doctor.operations.updates.rollback import Plan
+    from hermes_doctor.repair.transaction.recovery import RecoveredRun
 
 EPILOG = """\b
 What it does:
@@ -56,10 +63,6 @@ def rollback(
     json: JsonOption = False,
 ) -> int:
     """Return to the Hermes and the data before an update."""
-    from hermes_doctor import home as homes
-    from hermes_doctor.cli import separate_work
-    from hermes_doctor.cli.shared_options import load_plugins, named_home, repeat_options
-
     where = homes.find(home) if home else home_with_records(homes.find(None))
     repeat = repeat_options(named_home(home))
     work = lambda: _rollback(where, update, repeat, keep_data=keep_data, yes=yes, json=json)  # noqa: E731
@@ -70,11 +73,8 @@ def rollback(
 def _rollback(
     where: Home, update: str | None, repeat: str, *, keep_data: bool, yes: bool, json: bool
 ) -> int:
-    from hermes_doctor.cli import exits
-    from hermes_doctor.cli.options import confirm
-    from hermes_doctor.message import ago, sentences, text
-    from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-    from hermes_doctor.records.updates import BACK, UpdateRecords
+    from hermes_doctor.backup.records.updates import BACK, UpdateRecords
+    from hermes_doctor.cli.option_declarations import confirm
 
     records = UpdateRecords(where)
     which = records.load(update) if update else records.newest()
@@ -82,11 +82,9 @@ def _rollback(
         raise Trouble("No guarded update was made here, so there is nothing to roll back.")
     if which.stage == BACK and not update:
         raise Trouble(
-            text(
-                "Update {id} was already rolled back. Nothing was changed. To restore "
-                "its backup again and replace all newer data: hermes-doctor rollback {id}",
-                id=which.id,
-            )
+            "Update {id} was already rolled back. Nothing was changed. To restore "
+            "its backup again and replace all newer data: hermes-doctor rollback {id}",
+            id=which.id,
         )
     refuse_running(which)
     exits.set_interrupt_text(exits.NOTHING)
@@ -96,8 +94,8 @@ def _rollback(
         except (CannotFix, CouldNotLook, Trouble) as why:
             said = _sentence(why).replace(" Nothing was changed.", "")
             raise Trouble(sentences(said, "Nothing was changed.")) from None
-        for one in plan.commands:
-            say("→ ", "faint", f"run {one}")
+        for command in plan.commands:
+            say("→ ", "faint", f"run {command}")
         for note in plan.notes:
             say("  ", "faint", note)
         if backup is not None:
@@ -115,8 +113,6 @@ def _rollback(
 
 
 def _question(update: Update, backup: Backup | None) -> str:
-    from hermes_doctor.message import text
-
     old = update.before.version if update.before else "before the update"
     if backup is None:
         return text("Return to Hermes {version}? The current data is kept.", version=old)
@@ -133,11 +129,8 @@ def _sentence(why: object) -> str:
 
 def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Backup | None]:
     """Plan the rollback and check all that may fail, before anything is changed."""
-    from hermes_doctor.backup.vault import Vault
-    from hermes_doctor.message import sentences, text
-    from hermes_doctor.model import Trouble
-    from hermes_doctor.redaction import clean
-    from hermes_doctor.updates import current_hermes, rollback
+    from hermes_doctor.backup.vault.vault import Vault
+    from hermes_doctor.operations.updates import images, rollback
 
     if update.before is None:
         data = update.restore_command(home)
@@ -158,7 +151,7 @@ def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Back
         raise Trouble(
             "This update has no backup. To reinstall only the previous Hermes: add --keep-data"
         )
-    plan = rollback.plan(home, update, current_hermes.hermes_in_place_of(update.before))
+    plan = rollback.plan(home, update, images.hermes_in_place_of(update.before))
     rollback.refuse_holders(home, update, keep_data=keep_data)
     if keep_data or update.backup is None:
         return plan, None
@@ -166,15 +159,14 @@ def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Back
     backup = store.load(update.backup)
     tell(f"verifying backup {backup.id}")
     if wrong := store.verify(backup):
-        raise Trouble(text("Backup {id} is damaged: {reason}.", id=backup.id, reason=wrong[0]))
+        raise Trouble("Backup {id} is damaged: {reason}.", id=backup.id, reason=wrong[0])
     return plan, backup
 
 
 def _losses(home: Home, update: Update, backup: Backup) -> list[str]:
     """How many newer messages and tasks the restore removes from the live data, in sentences."""
-    from hermes_doctor.backup.restored_rows import removed_by
-    from hermes_doctor.backup.unique_rows import LastRows
-    from hermes_doctor.backup.vault import Vault
+    from hermes_doctor.backup.vault.backup_rows import LastRows, removed_by
+    from hermes_doctor.backup.vault.vault import Vault
 
     store = Vault(home, Path(update.vault) if update.vault else home.vault)
     return removed_by(LastRows(store, ()), backup, backup.entries)
@@ -190,15 +182,16 @@ def _go_back(
     *,
     json: bool,
 ) -> int:
-    from hermes_doctor.cli import exits
-    from hermes_doctor.cli.restore_common import recover_first
-    from hermes_doctor.cli.shared_options import load_plugins
-    from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-    from hermes_doctor.probes.probes import Probes
-    from hermes_doctor.records.home_lock import lock_home
-    from hermes_doctor.records.updates import BACK, GOING_BACK, UpdateRecords, process_identity
-    from hermes_doctor.updates import rollback
-    from hermes_doctor.updates.downtime import gateways_stopped
+    from hermes_doctor.backup.records.home_lock import lock_home
+    from hermes_doctor.backup.records.updates import (
+        BACK,
+        GOING_BACK,
+        UpdateRecords,
+        process_identity,
+    )
+    from hermes_doctor.diagnosis.probes.probes import Probes
+    from hermes_doctor.operations.updates import rollback
+    from hermes_doctor.operations.updates.downtime import gateways_stopped
 
     assert update.before is not None
     records = UpdateRecords(home)
@@ -235,10 +228,13 @@ def _go_back(
     say("✓ ", "good", f"Returned to Hermes {_named(update.before)}.")
     for note in plan.notes:
         say("  ", "faint", note)
-    if update.gateway is not None and not Probes(home).gateways():
+    if update.gateway is not None and not Probes(home).gateway.running():
         say("! ", "warning", "The gateway ran before the update but is not running now. Start it.")
     _report(home, update, plan, runs, ended, error=None, json=json)
-    return int(any(one.partial for one in ended) or any(run.leaves_files for run in runs))
+    return int(
+        any(recovered_run.partial for recovered_run in ended)
+        or any(run.leaves_files for run in runs)
+    )
 
 
 def _report(
@@ -262,10 +258,10 @@ def _report(
             "home": str(home.path),
             "update": update.id,
             "hermes": update.before.version if update.before else None,
-            "commands": [list(one.words) for one in plan.commands],
+            "commands": [list(command.words) for command in plan.commands],
             "notes": list(plan.notes),
             "run": repair.run_document(runs[0]) if runs else None,
-            "recovered": [one.text for one in ended],
+            "recovered": [run.text for run in ended],
             "error": error,
         }
     )
@@ -285,14 +281,12 @@ def _restore(
     *,
     json: bool,
 ) -> None:
-    from hermes_doctor.backup import outside_files
-    from hermes_doctor.backup.selection import is_process_file
-    from hermes_doctor.cli.restore_common import restore_items
-    from hermes_doctor.model import CannotFix
-    from hermes_doctor.repair import undo
+    from hermes_doctor.backup.vault import restore_files
+    from hermes_doctor.backup.vault.selection import is_process_file
+    from hermes_doctor.repair.transaction import undo
 
-    useful = [one for one in backup.entries if not is_process_file(one.path)]
-    wanted, left = outside_files.split_restorable(home, useful, backup.entries)
+    useful = [entry for entry in backup.entries if not is_process_file(entry.path)]
+    wanted, left = restore_files.split_restorable(home, useful, backup.entries)
     for name in left:
         say("! ", "warning", f"{name} is outside of the home and was not restored.")
     done = restore_items(

@@ -12,15 +12,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from hermes_doctor.lazy import EMPTY
+from hermes_doctor.core import outgoing
+from hermes_doctor.core.known_secrets import watch_home
+from hermes_doctor.core.lazy import EMPTY
+from hermes_doctor.core.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.core.preferences import places
+from hermes_doctor.core.redaction import clean
+from hermes_doctor.core.secret_forms import Secret
+from hermes_doctor.core.system import files, privileges
 
 if TYPE_CHECKING:
-    from hermes_doctor.history.receipts import EndedRun
-    from hermes_doctor.home import Home
-    from hermes_doctor.model import Report
-    from hermes_doctor.plugins.load import Plugins
-    from hermes_doctor.system.privileges import Privileges
-    from hermes_doctor.system.separate_process import Action
+    from hermes_doctor.core.home import Home
+    from hermes_doctor.core.model import Report
+    from hermes_doctor.core.system.privileges import Privileges
+    from hermes_doctor.core.system.separate_process import Action
+    from hermes_doctor.diagnosis.plugins.load import Plugins
+    from hermes_doctor.operations.history.observation import EndedRun
 
 T = TypeVar("T")
 
@@ -39,24 +46,19 @@ def look(
 ) -> T:
     """Return what `work` returns; as root in another user's home, it runs in a separate process.
 
-    The result then consists of plain values, of those of `hermes_doctor.model` and the `modules`,
-    and comes within `limit` seconds. In any other home, return what `otherwise` does, if given.
-    If it `repairs` the home, root does for it also what `gateway/root_actions.py` lists. `more` are
-    actions of the command itself, and `keep` open files that the process gets.
+    The result then consists of plain values, of those of `hermes_doctor.core.model` and the
+    `modules`, and comes within `limit` seconds. In any other home, return what `otherwise` does, if
+    given. If it `repairs` the home, root does for it also what `repair/gateway/root_actions.py`
+    lists. `more` are actions of the command itself, and `keep` open files that the process gets.
     """
     otherwise = otherwise or work
     user = owner_of(home)
     if user is None:
         return otherwise()
-    from hermes_doctor import known_secrets, outgoing
-    from hermes_doctor.knowledge import data
-    from hermes_doctor.known_secrets import watch_home
-    from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-    from hermes_doctor.preferences import places
-    from hermes_doctor.probes import root_actions
-    from hermes_doctor.redaction import clean
-    from hermes_doctor.secret_forms import Secret
-    from hermes_doctor.system import modules_of_root, separate_process
+    from hermes_doctor.core import known_secrets
+    from hermes_doctor.core.system import modules_of_root, separate_process
+    from hermes_doctor.diagnosis.probes import root_actions
+    from hermes_doctor.hermes.knowledge import data
 
     closed = _prepare(user, modules, plugins)
     # The other process reads the home's secrets, too: only it opens files there.
@@ -79,7 +81,7 @@ def look(
         actions["module"] = modules_of_root.send
         actions |= {"knowledge": data.read_shipped, "used_words": known_secrets.judge_words}
     if repairs:
-        from hermes_doctor.gateway import root_actions as repairing
+        from hermes_doctor.repair.gateway import root_actions as repairing
 
         actions |= {**repairing.actions(home, user.uid), **more}
     with places.remembered():
@@ -93,7 +95,7 @@ def look(
             keep=keep,
             closed=None if user.can_reach else home,
         )
-    outgoing.known.add(Secret(*one) for one in secrets)
+    outgoing.known.add(Secret(*secret) for secret in secrets)
     return result
 
 
@@ -101,10 +103,9 @@ def owner_of(home: Path) -> Privileges | None:
     """Return the user as whom root works in a home; None if this process works in it itself."""
     if os.geteuid() != 0 or sys.platform != "linux":
         return None
-    from hermes_doctor.model import CouldNotLook
-    from hermes_doctor.system import files, links_of_others, privileges
+    from hermes_doctor.core.system import open_files
 
-    files.judge = links_of_others.refuse_led_out
+    files.judge = open_files.refuse_led_out
     try:
         user = privileges.owner_of_home(home)
     except PermissionError:  # a root that may not become others
@@ -120,8 +121,6 @@ _prepared: dict[tuple[int, tuple[str, ...], bool], bool] = {}
 
 def _prepare(user: Privileges, modules: tuple[str, ...], plugins: Plugins | None) -> bool:
     """Whether the user may not read the tool; what root cannot send is then loaded here."""
-    from hermes_doctor.system import privileges
-
     wanted = (user.uid, modules, plugins is not None)
     if wanted not in _prepared:
         _prepared[wanted] = closed = not privileges.may_read(user, list(_own_files()))
@@ -136,8 +135,6 @@ def know_secrets(home: Path) -> None:
     """Let the owner's process read what to hide, for a command that opens nothing else there."""
     import contextlib
 
-    from hermes_doctor.model import CouldNotLook
-
     with contextlib.suppress(CouldNotLook):  # the owner cannot prevent the command by that
         look(home, lambda: None)
 
@@ -149,35 +146,34 @@ def look_at(home: Path, examine: Callable[[], Report], plugins: Plugins) -> Repo
 
 def ended_runs(home: Home, known: Sequence[EndedRun]) -> list[EndedRun]:
     """Read the receipts of a home; see `look`."""
-    from hermes_doctor.history import receipts
+    from hermes_doctor.operations.history import observation
 
-    return look(home.path, lambda: receipts.ended_runs(home, known), (receipts.__name__,))
+    return look(home.path, lambda: observation.ended_runs(home, known), (observation.__name__,))
 
 
 def _own_files() -> Iterator[str]:
     """Yield Python, its library, and every file of this tool."""
     import hermes_doctor
-    from hermes_doctor.plugins.load import builtin
+    from hermes_doctor.diagnosis.plugins.built_in import builtin
 
     yield from (sys.executable, os.__file__, os.path.dirname(os.__file__))
     yield from (path for path in sys.path if os.path.exists(path))
     tops = (*hermes_doctor.__path__, str(builtin("checks")), str(builtin("fixes")))
     for top in tops:
-        for base, folders, files in os.walk(top):
+        for base, folders, names in os.walk(top):
             folders[:] = [name for name in folders if name != "__pycache__"]
             yield base
-            yield from (f"{base}/{name}" for name in files)
+            yield from (f"{base}/{name}" for name in names)
 
 
 def load_binary(modules: Sequence[str] = ()) -> None:
     """Load what root cannot send to a process later: modules in C; also these."""
     import importlib
 
-    from hermes_doctor.plugins import load
-    from hermes_doctor.system import modules_of_root
+    from hermes_doctor.core.system import modules_of_root
+    from hermes_doctor.diagnosis.plugins import load
 
     _ = load.load().fixes  # mounts the folders of checks and fixes
     modules_of_root.load_binary()
     for name in modules:
         importlib.import_module(name)
-    dir(importlib.import_module("hermes_doctor.api"))  # which reads its own text

@@ -11,13 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from hermes_doctor.lazy import EMPTY
+from hermes_doctor.core.known_secrets import watch_home
+from hermes_doctor.core.lazy import EMPTY
+from hermes_doctor.core.model import CouldNotLook, Trouble
+from hermes_doctor.core.preferences import effective
+from hermes_doctor.core.system import files, privileges
+from hermes_doctor.core.system.root_parent import NeedsRoot
 
 if TYPE_CHECKING:
-    from hermes_doctor.home import Home
-    from hermes_doctor.model import Trouble
-    from hermes_doctor.plugins.load import Plugins
-    from hermes_doctor.system.separate_process import Action
+    from hermes_doctor.core.home import Home
+    from hermes_doctor.core.system.separate_process import Action
+    from hermes_doctor.diagnosis.plugins.load import Plugins
 
 T = TypeVar("T")
 
@@ -39,6 +43,7 @@ def run(
     from hermes_doctor.cli import exits
 
     if as_root or not home.path.is_dir():
+        watch_as_root(home)
         return command()
     return do(
         home,
@@ -71,14 +76,15 @@ def do(
     `actions` and `keep` are those of `separate_look.look`.
     """
     from hermes_doctor.cli import separate_look
-    from hermes_doctor.known_secrets import watch_home
-    from hermes_doctor.system.root_parent import NeedsRoot
 
     owner = separate_look.owner_of(home.path)
-    if owner is None or _is_of_root(vault, home):
+    if owner is None:
+        return otherwise()
+    if _is_of_root(vault, home):
+        watch_as_root(home)
         return otherwise()
     if writes:
-        from hermes_doctor.records import home_lock
+        from hermes_doctor.backup.records import home_lock
 
         home_lock.refuse_name_of_others(home, owner.uid)
     if plugins is not None:
@@ -91,9 +97,14 @@ def do(
         named = Path(str(needed))
         if not _has_backups(named, home):  # a forged receipt can name any folder
             raise _no_backup(named) from None
-        watch_home(home.path)
+        watch_as_root(home)
         return otherwise()
     return pass_on(done)
+
+
+def watch_as_root(home: Home) -> None:
+    """Hide the secrets of a home in which this process itself works, whoever owns it."""
+    watch_home(home.path, of_anybody=True)
 
 
 def is_in_container(home: Home) -> bool:
@@ -102,7 +113,7 @@ def is_in_container(home: Home) -> bool:
     An update of such a home, and the way back, work with root's rights.
     """
     from hermes_doctor.cli import separate_look
-    from hermes_doctor.probes.root_actions import Containers
+    from hermes_doctor.diagnosis.probes.root_actions import Containers
 
     owner = separate_look.owner_of(home.path)
     return owner is not None and bool(Containers(home.path, owner.uid).find())
@@ -110,9 +121,7 @@ def is_in_container(home: Home) -> bool:
 
 def _has_backups(vault: Path, home: Home) -> bool:
     """Whether only root may change a vault, and it has a backup of this home."""
-    from hermes_doctor.backup.vault import Vault
-    from hermes_doctor.model import CouldNotLook, Trouble
-    from hermes_doctor.system import files, privileges
+    from hermes_doctor.backup.vault.vault import Vault
 
     try:
         if privileges.of(vault / "_") is not None:
@@ -123,17 +132,11 @@ def _has_backups(vault: Path, home: Home) -> bool:
 
 
 def _no_backup(vault: Path) -> Trouble:
-    from hermes_doctor.message import text
-    from hermes_doctor.model import Trouble
-
-    return Trouble(text("{vault} has no backup of this home that root may use.", vault=vault))
+    return Trouble("{vault} has no backup of this home that root may use.", vault=vault)
 
 
 def _is_of_root(vault: Path | None, home: Home) -> bool:
     """Whether the backups go into a folder that only root may change or get to."""
-    from hermes_doctor.preferences import effective
-    from hermes_doctor.system import privileges
-
     chosen = vault or effective.load().vault(home.path)
     if chosen is None:
         return False

@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from hermes_doctor.cli.options import HomeOption, JsonOption
+from hermes_doctor.cli.option_declarations import HomeOption, JsonOption
+from hermes_doctor.cli.option_values import load_plugins
+from hermes_doctor.core import home as homes
+from hermes_doctor.core.model import Trouble
+from hermes_doctor.core.preferences import effective, places
+from hermes_doctor.core.terminal.lines import BLANK, row, tilde
+from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
-    from hermes_doctor.preferences.effective import Preferences, Setting
-    from hermes_doctor.terminal.lines import Line
+    from hermes_doctor.core.preferences.effective import Preferences, Setting
+    from hermes_doctor.core.terminal.lines import Line
 
 EPILOG = """\b
 Examples:
@@ -40,16 +46,13 @@ WIDEST = 24
 
 def settings(home: HomeOption = None, json: JsonOption = False) -> int:
     """Show this tool's own settings and their origin."""
-    from hermes_doctor.cli.shared_options import load_plugins
-    from hermes_doctor.cli.watch_options import check_files
-    from hermes_doctor.preferences import effective, places
-    from hermes_doctor.terminal.show import show
+    from hermes_doctor.cli.watch_run import check_files
 
-    found, plugins = effective.load(), load_plugins(None)
-    found.check_codes({code for one in plugins.checks for code in one.codes})
-    rows = list(_rows(found, home))
-    if found.files:
-        check_files(found, _home(found, home)[0] or Path("/"), plugins)
+    preferences, plugins = effective.load(), load_plugins(None)
+    preferences.check_codes({code for check in plugins.checks for code in check.codes})
+    rows = list(_rows(preferences, home))
+    if preferences.files:
+        check_files(preferences, _home(preferences, home)[0] or Path("/"), plugins)
     files = [folder / places.CONFIG for folder in places.folders()]
     if json:
         from hermes_doctor.render import document
@@ -62,32 +65,32 @@ def settings(home: HomeOption = None, json: JsonOption = False) -> int:
     return 0
 
 
-def _rows(found: Preferences, option: Path | None) -> Iterator[tuple[str, Any, str]]:
+def _rows(preferences: Preferences, option: Path | None) -> Iterator[tuple[str, Any, str]]:
     """Every setting with its value and its origin."""
     from hermes_doctor.cli.check_run import FAIL_ON
-    from hermes_doctor.cli.watch_options import DEFAULTS, complete
-    from hermes_doctor.preferences.config_file import LANGUAGES, OFF, SECRETS, shown
+    from hermes_doctor.cli.watch_run import DEFAULTS, complete
+    from hermes_doctor.core.preferences.config_toml import LANGUAGES, OFF, SECRETS, shown
 
-    place, origin = _home(found, option)
+    place, origin = _home(preferences, option)
     yield "home", str(place) if place else None, origin
-    yield _row("language", found.find("language"), LANGUAGES[0])
-    yield _row("fail_on", found.find("fail_on", home=place), FAIL_ON)
-    plugins = found.find("plugins")
+    yield _row("language", preferences.find("language"), LANGUAGES[0])
+    yield _row("fail_on", preferences.find("fail_on", home=place), FAIL_ON)
+    plugins = preferences.find("plugins")
     yield _row("plugins", plugins, [])
-    yield _row("mutes", found.find("mutes"), "all")
-    vault = found.find("vault", home=place)
+    yield _row("mutes", preferences.find("mutes"), "all")
+    vault = preferences.find("vault", home=place)
     yield _row("vault", vault, str(place / "backups" / "doctor") if place else None)
     if place is None:
         return
     complete(place, {})  # a wrong value is an error here, too
-    chosen = found.watch(place)
+    chosen = preferences.watch(place)
     for name, value in DEFAULTS.items():
         key, setting = shown(("watch", name)), chosen.get(name)
         if setting and name in SECRETS:
             yield key, HIDDEN, setting.origin
         else:
             yield _row(key, setting, value)
-    for code, severity in sorted(found.severities(place).items()):
+    for code, severity in sorted(preferences.severities(place).items()):
         yield shown(("severity", code)), severity.value or OFF, severity.origin
 
 
@@ -104,12 +107,9 @@ def _plain(value: Any) -> Any:
     return [str(one) for one in value] if isinstance(value, list | tuple) else value
 
 
-def _home(found: Preferences, option: Path | None) -> tuple[Path | None, str]:
+def _home(preferences: Preferences, option: Path | None) -> tuple[Path | None, str]:
     """The home that would be checked, and why that one."""
-    from hermes_doctor import home as homes
-    from hermes_doctor.model import Trouble
-
-    setting = found.find("home")
+    setting = preferences.find("home")
     origin = "--home" if option else setting.origin if setting else DEFAULT
     try:
         return homes.find(option).path, origin
@@ -120,8 +120,6 @@ def _home(found: Preferences, option: Path | None) -> tuple[Path | None, str]:
 
 
 def _lines(rows: list[tuple[str, Any, str]], files: list[Path]) -> Iterator[Line]:
-    from hermes_doctor.terminal.lines import BLANK, row, tilde
-
     shown = [(key, tilde(_words(value)), tilde(origin)) for key, value, origin in rows]
     first, second = (max(len(one[place]) for one in shown) for place in (0, 1))
     second = min(second, WIDEST)

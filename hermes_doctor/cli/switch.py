@@ -8,17 +8,30 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hermes_doctor.cli import exits, separate_work
 from hermes_doctor.cli.ask import AskOption, LastQuestion
-from hermes_doctor.cli.completions import complete_protocol
-from hermes_doctor.cli.options import HomeOption, JsonOption, VaultOption, YesOption
+from hermes_doctor.cli.option_declarations import (
+    HomeOption,
+    JsonOption,
+    VaultOption,
+    YesOption,
+    complete_protocol,
+)
+from hermes_doctor.cli.option_values import absolute, named_home, repeat_options
+from hermes_doctor.cli.progress_bars import waiting
+from hermes_doctor.cli.restore_common import recover_first, say_if_interrupted
+from hermes_doctor.core import home as homes
+from hermes_doctor.core.message import text
+from hermes_doctor.core.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.core.terminal.lines import row
+from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
-    from hermes_doctor.home import Home
-    from hermes_doctor.probes.probes import Probes
-    from hermes_doctor.provider_switch.plan import SwitchPlan
-    from hermes_doctor.provider_switch.proof import Proof
-    from hermes_doctor.provider_switch.target import SwitchRequest
-    from hermes_doctor.records.journal import Journal
+    from hermes_doctor.backup.records.journal import Journal
+    from hermes_doctor.core.home import Home
+    from hermes_doctor.diagnosis.probes.probes import Probes
+    from hermes_doctor.operations.provider_switch.plan import Proof, SwitchPlan
+    from hermes_doctor.operations.provider_switch.target import SwitchRequest
 
 EPILOG = """\b
 Examples:
@@ -86,11 +99,8 @@ def switch_provider(
     vault: VaultOption = None,
 ) -> int:
     """Switch to another model provider and test it."""
-    from hermes_doctor import home as homes
-    from hermes_doctor.cli import separate_work
-    from hermes_doctor.cli.shared_options import absolute, named_home
-    from hermes_doctor.plugins import load
-    from hermes_doctor.provider_switch.target import SwitchRequest
+    from hermes_doctor.diagnosis.plugins import load
+    from hermes_doctor.operations.provider_switch.target import SwitchRequest
 
     where, home, vault = homes.find(home), named_home(home), absolute(vault)
     wish = SwitchRequest(name, base_url, key_env, model, api_mode, fallback=not no_fallback)
@@ -103,12 +113,11 @@ def switch_provider(
     plugins = load.load()
 
     def work() -> int:
-        from hermes_doctor.cli.restore_common import recover_first
-        from hermes_doctor.records.home_lock import lock_home
+        from hermes_doctor.backup.records.home_lock import lock_home
 
         with lock_home(where), recover_first(where, plugins, json=json) as ended:
             code = _apply(asking, vault, home, question, yes=yes, json=json)
-            code = code or int(any(one.partial for one in ended))
+            code = code or int(any(run.partial for run in ended))
         return question.end(code)
 
     return separate_work.run(where, work, plugins, vault=vault)
@@ -125,19 +134,17 @@ class SwitchSession:
 
     def look(self) -> Probes:
         """New probes with nothing cached, which also ask the supervisor of a stopped gateway."""
-        from hermes_doctor.probes.probes import Probes
+        from hermes_doctor.diagnosis.probes.probes import Probes
 
         return Probes(self.home, network=True)
 
     def plan(self, *, typed: bool) -> SwitchPlan:
         """Plan the switch; prompt for a missing key if `typed`, else only name its variable."""
-        from hermes_doctor.message import text
-        from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-        from hermes_doctor.provider_switch import plan, target
+        from hermes_doctor.operations.provider_switch import plan, target
 
         probes = self.look()
         try:
-            world = probes.resolved().world
+            world = probes.settings.resolved().world
             wanted = plan.missing_key_variable(probes, self.request)
             if self.ask_key:
                 wanted = target.find_target(world, self.request).variable
@@ -148,9 +155,7 @@ class SwitchSession:
             switch = plan.plan(probes, self.request, plan.PLACEHOLDER_KEY if wanted else None)
         except (CannotFix, CouldNotLook) as why:
             raise Trouble(
-                text(
-                    "Could not switch: {reason}. Nothing was changed.", reason=str(why).rstrip(".")
-                )
+                "Could not switch: {reason}. Nothing was changed.", reason=str(why).rstrip(".")
             ) from None
         if not wanted:
             return switch
@@ -165,9 +170,6 @@ class SwitchSession:
 
 def _typed(variable: str, is_usable: Callable[[str], bool]) -> str:
     """Read the key from a prompt without echo or from a pipe."""
-    from hermes_doctor.message import text
-    from hermes_doctor.model import Trouble
-
     if sys.stdin.isatty():
         import getpass
 
@@ -177,11 +179,9 @@ def _typed(variable: str, is_usable: Callable[[str], bool]) -> str:
     key = said.strip().removeprefix("Bearer ").strip()
     if not key:
         raise Trouble(
-            text(
-                "No key was given for {variable}. Nothing was changed. Type it when "
-                "asked, or send it through a pipe as one line.",
-                variable=variable,
-            )
+            "No key was given for {variable}. Nothing was changed. Type it when "
+            "asked, or send it through a pipe as one line.",
+            variable=variable,
         )
     if not key.isascii() or not key.isprintable() or any(char in key for char in " \"'`"):
         raise Trouble(
@@ -195,10 +195,7 @@ def _typed(variable: str, is_usable: Callable[[str], bool]) -> str:
 
 def _show(asking: SwitchSession, command: str, *, json: bool) -> int:
     """Show the plan only."""
-    from hermes_doctor.cli.progress_bars import waiting
     from hermes_doctor.render import document, provider_switch
-    from hermes_doctor.terminal.lines import row
-    from hermes_doctor.terminal.show import show
 
     with waiting("planning", quiet=json):
         switch = asking.plan(typed=False)
@@ -216,8 +213,6 @@ def _show(asking: SwitchSession, command: str, *, json: bool) -> int:
 
 def _command(asking: SwitchSession, home: HomeOption, vault: VaultOption) -> str:
     import shlex
-
-    from hermes_doctor.cli.shared_options import named_home, repeat_options
 
     wish = asking.request
     words = ["hermes-doctor", "switch-provider", wish.name]
@@ -244,16 +239,9 @@ def _apply(
     json: bool,
 ) -> int:
     """Show the plan, ask, and apply it."""
-    from hermes_doctor.cli import exits
-    from hermes_doctor.cli.options import confirm
-    from hermes_doctor.cli.progress_bars import waiting
-    from hermes_doctor.cli.shared_options import named_home, repeat_options
-    from hermes_doctor.message import text
-    from hermes_doctor.model import Trouble
-    from hermes_doctor.provider_switch.proof import Proof
+    from hermes_doctor.cli.option_declarations import confirm
+    from hermes_doctor.operations.provider_switch.plan import Proof
     from hermes_doctor.render import provider_switch, repair
-    from hermes_doctor.terminal.lines import row
-    from hermes_doctor.terminal.show import show
 
     where = asking.home
     with waiting("planning", quiet=json):
@@ -299,15 +287,14 @@ def _apply(
 
 
 def _run(where: Home, switch: SwitchPlan, proof: Proof, vault: VaultOption) -> Journal:
-    from hermes_doctor.backup.vault import Vault
-    from hermes_doctor.cli.restore_common import say_if_interrupted
-    from hermes_doctor.probes.probes import Probes
-    from hermes_doctor.records.journal import ItemRecord
-    from hermes_doctor.repair.run import Run
-    from hermes_doctor.repair.targets import Item
+    from hermes_doctor.backup.records.journal import ItemRecord
+    from hermes_doctor.backup.vault.vault import Vault
+    from hermes_doctor.diagnosis.probes.probes import Probes
+    from hermes_doctor.repair.transaction.run import Run
+    from hermes_doctor.repair.transaction.targets import Item
 
     name = switch.after.requested.value or ""
-    installed = Probes(where).installation()
+    installed = Probes(where).hermes.installation()
     record = ItemRecord(
         fix="switch-provider",
         code="",

@@ -15,8 +15,8 @@ import sys
 import time
 from collections.abc import Sequence
 
-from hermes_doctor.message import Message, text
-from hermes_doctor.system import memory_limit
+from hermes_doctor.core.message import Message, text
+from hermes_doctor.core.system import memory_limit
 
 SECONDS = 14.0
 """For one home, if the machine is not busy (see `time_limits.patience`). The checks themselves end
@@ -37,7 +37,7 @@ def is_needed(words: Sequence[str]) -> bool:
 def start(words: Sequence[str]) -> None:
     """Continue in a child process; this process only waits and never returns."""
     global _writing
-    from hermes_doctor.system import time_limits
+    from hermes_doctor.core.system import time_limits
 
     patience = time_limits.patience()
     reading, writing = os.pipe()

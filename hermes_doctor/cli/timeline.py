@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hermes_doctor.cli.options import DeepOption, HomeOption, JsonOption, PluginsOption
+from hermes_doctor.cli import option_values, separate_look
+from hermes_doctor.cli.option_declarations import DeepOption, HomeOption, JsonOption, PluginsOption
+from hermes_doctor.cli.progress_bars import waiting
+from hermes_doctor.core import home as homes
+from hermes_doctor.core.model import Trouble
+from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
-    from hermes_doctor.examination.timeline import Timeline
+    from hermes_doctor.diagnosis.examination.timeline import Timeline
 
 EPILOG = """\b
 Examples:
@@ -42,16 +47,13 @@ def timeline(
     plugins: PluginsOption = None,
 ) -> int:
     """Show restarts, errors, edits and repairs by time."""
-    from hermes_doctor import __version__, home as homes
-    from hermes_doctor.cli import separate_look, shared_options
-    from hermes_doctor.cli.progress_bars import waiting
-    from hermes_doctor.examination import timeline as timelines
-    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor import __version__
+    from hermes_doctor.diagnosis.examination import timeline as timelines
+    from hermes_doctor.diagnosis.probes.probes import Probes
     from hermes_doctor.render import document, timeline as rendered
-    from hermes_doctor.terminal.show import show
 
     began = moment(since)
-    found = shared_options.load_plugins(plugins)
+    found = option_values.load_plugins(plugins)
     place = homes.find(home)
     rules = found.rules
 
@@ -63,16 +65,13 @@ def timeline(
     if json:
         typer.echo(document.dump(rendered.document(place.path, __version__, told)))
     else:
-        pages = shared_options.repeat_options(plugins=plugins)
+        pages = option_values.repeat_options(plugins=plugins)
         show(rendered.lines(place.path, told, pages))
     return 0
 
 
 def moment(given: str) -> datetime:
     """Parse --since."""
-    from hermes_doctor.message import text
-    from hermes_doctor.model import Trouble
-
     now = datetime.now(UTC)
     if match := re.fullmatch(r"(\d{1,5})\s*([mhdw])", given.strip()):
         return max(_FIRST, now - timedelta(**{_UNITS[match[2]]: int(match[1])}))
@@ -80,11 +79,9 @@ def moment(given: str) -> datetime:
         at = datetime.fromisoformat(given.strip()).astimezone(UTC)
     except (ValueError, OverflowError, OSError):
         raise Trouble(
-            text(
-                "--since needs 30m, 2h, 3d or a time like '2026-11-15 03:00'; got {given!r}.",
-                given=given,
-            )
+            "--since needs 30m, 2h, 3d or a time like '2026-11-15 03:00'; got {given!r}.",
+            given=given,
         ) from None
     if at > now:
-        raise Trouble(text("--since {given!r} is in the future.", given=given))
+        raise Trouble("--since {given!r} is in the future.", given=given)
     return max(_FIRST, at)

@@ -6,12 +6,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hermes_doctor.cli.completions import complete_run
-from hermes_doctor.cli.options import HomeOption, JsonOption, PluginsOption, YesOption
+from hermes_doctor.cli import option_values, separate_work
+from hermes_doctor.cli.option_declarations import (
+    HomeOption,
+    JsonOption,
+    PluginsOption,
+    YesOption,
+    complete_run,
+)
+from hermes_doctor.cli.progress_bars import waiting
+from hermes_doctor.cli.restore_common import exit_code, recover_first, restore_items
+from hermes_doctor.core import home as homes
 
 if TYPE_CHECKING:
-    from hermes_doctor.home import Home
-    from hermes_doctor.plugins.load import Plugins
+    from hermes_doctor.core.home import Home
+    from hermes_doctor.diagnosis.plugins.load import Plugins
 
 EPILOG = """\b
 Examples:
@@ -50,12 +59,9 @@ def undo(
 
     All runs of one command are undone together. An undo can itself be undone.
     """
-    from hermes_doctor import home as homes
-    from hermes_doctor.cli import separate_work, shared_options
-
     where = homes.find(home)
-    loaded = shared_options.load_plugins(plugins)
-    repeat = shared_options.repeat_options(shared_options.named_home(home))
+    loaded = option_values.load_plugins(plugins)
+    repeat = option_values.repeat_options(option_values.named_home(home))
     return separate_work.run(
         where,
         lambda: _undo(where, loaded, run, yes=yes, force=force, json=json, repeat=repeat),
@@ -75,16 +81,18 @@ def _undo(
 ) -> int:
     import contextlib
 
-    from hermes_doctor.cli.progress_bars import waiting
-    from hermes_doctor.cli.restore_common import exit_code, recover_first, restore_items
-    from hermes_doctor.records.home_lock import lock_home
-    from hermes_doctor.records.journal import Journals
-    from hermes_doctor.repair import recovery, undo
+    from hermes_doctor.backup.records.home_lock import lock_home
+    from hermes_doctor.backup.records.journal import Journals
+    from hermes_doctor.repair.transaction import recovery, undo
 
     with lock_home(where), recover_first(where, plugins, json=json) as ended:
         book = Journals(where)
         gone = [
-            one for one in ended if one.kind != "undo" and not one.finished and not one.said_before
+            recovered_run
+            for recovered_run in ended
+            if recovered_run.kind != "undo"
+            and not recovered_run.finished
+            and not recovered_run.said_before
         ]
         cut_off = undo.rest_of_command(book, gone[-1].journal) if gone else None
         if gone and run is None and cut_off is None:  # the last run is rolled back by now
@@ -114,7 +122,7 @@ def _undo(
         )
         if done is not None and done.state == "done":
             with contextlib.suppress(OSError):  # it is undone; the next run records that
-                recovery.mark_undone(book, plan.runs, done.id)
+                recovery.mark_undone(plan.runs, done.id)
     return exit_code(done, ended)
 
 

@@ -11,13 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from hermes_doctor.cli.options import HomeOption, VaultOption
-from hermes_doctor.cli.stderr import capitalized, print_document, say, tell
+from hermes_doctor.cli import separate_look, separate_work
+from hermes_doctor.cli.exits import command_exit_code
+from hermes_doctor.cli.option_declarations import HomeOption, VaultOption
+from hermes_doctor.cli.option_values import absolute, load_plugins, repeat_options
+from hermes_doctor.cli.progress_bars import bar, capitalized, print_document, say, tell
+from hermes_doctor.core import home as homes
+from hermes_doctor.core.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.core.system import root_parent
+from hermes_doctor.core.system.files import user_home
 
 if TYPE_CHECKING:
-    from hermes_doctor.home import Home
-    from hermes_doctor.records.updates import Update
-    from hermes_doctor.updates.before_update import UpdatePreflight
+    from hermes_doctor.backup.records.updates import Update
+    from hermes_doctor.core.home import Home
+    from hermes_doctor.operations.updates.before_update import UpdatePreflight
 
 T = TypeVar("T")
 PATIENCE = 120.0
@@ -48,11 +55,7 @@ def update_guard(
     from_chat: Annotated[bool, typer.Option("--from-chat", hidden=True)] = False,
 ) -> int:
     """Run an update command between a backup and a check."""
-    from hermes_doctor import home as homes
-    from hermes_doctor.cli import separate_look, separate_work
-    from hermes_doctor.cli.shared_options import absolute
-    from hermes_doctor.model import Trouble
-    from hermes_doctor.updates import guard
+    from hermes_doctor.operations.updates import guard
 
     command = list(context.args)
     if not command:
@@ -79,7 +82,7 @@ NOT_IN_CHAT = 3
 
 def _in_chat(home: Home, vault: Path | None, force: bool, pid: int) -> int:
     """Prepare an update that the hook of the home guards; 2 if it must not start."""
-    from hermes_doctor.updates import chat_hook, guard
+    from hermes_doctor.operations.updates import chat_hook, guard
 
     seen = chat_hook.guarded_home(home)
     if seen is None:
@@ -97,13 +100,9 @@ def _guarded(
 
     Root runs the command, which the operator has typed, and holds the lock until the end.
     """
-    from hermes_doctor.cli import separate_work
+    from hermes_doctor.backup.records.updates import UpdateRecords
     from hermes_doctor.cli.after_update import examine_and_report
-    from hermes_doctor.cli.exits import command_exit_code
-    from hermes_doctor.cli.shared_options import load_plugins
-    from hermes_doctor.records.updates import UpdateRecords
-    from hermes_doctor.system import root_parent
-    from hermes_doctor.updates import guard
+    from hermes_doctor.operations.updates import guard
 
     plugins, records, busy = load_plugins(None), UpdateRecords(where), not from_chat
 
@@ -133,6 +132,8 @@ def _guarded(
 
     with contextlib.ExitStack() as held:
         as_root = separate_work.is_in_container(where)
+        if as_root:
+            separate_work.watch_as_root(where)
         id = as_owner(prepare)
         if id is None:
             return 2
@@ -179,11 +180,9 @@ def _before(
     hold: contextlib.ExitStack,
     keep_lock: Callable[[int], None],
 ) -> Update | None:
-    from hermes_doctor.cli.shared_options import load_plugins
-    from hermes_doctor.model import CannotFix, CouldNotLook, Trouble
-    from hermes_doctor.probes.probes import Probes
-    from hermes_doctor.records.updates import UpdateRecords
-    from hermes_doctor.updates import before_update
+    from hermes_doctor.backup.records.updates import UpdateRecords
+    from hermes_doctor.diagnosis.probes.probes import Probes
+    from hermes_doctor.operations.updates import before_update
 
     again = _forced(home, vault, command, chat=timeout is None)
     with contextlib.closing(Probes(home)) as probes:
@@ -223,8 +222,7 @@ def _before(
 def _backed_up(
     home: Home, moment: UpdatePreflight, vault: Path | None, command: Sequence[str], *, quiet: bool
 ) -> Update:
-    from hermes_doctor.cli.progress_bars import bar
-    from hermes_doctor.updates import before_update
+    from hermes_doctor.operations.updates import before_update
 
     with contextlib.ExitStack() as stack:
         return before_update.back_up(
@@ -252,9 +250,6 @@ def _forced(home: Home, vault: Path | None, command: Sequence[str], *, chat: boo
     """
     import shlex
 
-    from hermes_doctor.cli.shared_options import repeat_options
-    from hermes_doctor.system.files import user_home
-
     usual = home.path == (user_home() / ".hermes").resolve()
     options = repeat_options(None if usual else home.path, vault=vault)
     typed = ("hermes", "update") if chat else command
@@ -266,8 +261,8 @@ def _forced(home: Home, vault: Path | None, command: Sequence[str], *, chat: boo
 
 def prepare_chat_update(home: Home, *, vault: Path | None, force: bool, json: bool = False) -> bool:
     """Prepare an update from a chat, which Hermes runs; the gateway that it starts examines it."""
-    from hermes_doctor.records.updates import UPDATING, UpdateRecords
-    from hermes_doctor.updates import guard
+    from hermes_doctor.backup.records.updates import UPDATING, UpdateRecords
+    from hermes_doctor.operations.updates import guard
 
     if guard.is_guarded() or _is_prepared(home):
         return True
@@ -287,7 +282,7 @@ def _is_prepared(home: Home) -> bool:
     """
     from datetime import UTC, datetime
 
-    from hermes_doctor.records.updates import UPDATING, UpdateRecords
+    from hermes_doctor.backup.records.updates import UPDATING, UpdateRecords
 
     last = UpdateRecords(home).last()
     if last is None or not last.chat or last.stage != UPDATING or last.backup is None:

@@ -7,15 +7,16 @@ from typing import Annotated
 
 import typer
 
-from hermes_doctor.cli.completions import complete_severity
-from hermes_doctor.cli.options import (
+from hermes_doctor.cli.help_layout import WholeSummaries
+from hermes_doctor.cli.option_declarations import (
     HomeOption,
     OnlyOption,
     PluginsOption,
     SkipOption,
     VaultOption,
+    complete_severity,
 )
-from hermes_doctor.cli.whole_summaries import WholeSummaries
+from hermes_doctor.core.model import Trouble
 
 EPILOG = """\b
 Examples:
@@ -221,18 +222,13 @@ def watch(
 
 def _refuse_stray_options(ctx: typer.Context) -> None:
     """Raise if options precede the subcommand, where they would have no effect."""
-    from hermes_doctor.message import text
-    from hermes_doctor.model import Trouble
-
     for name in ctx.params:
         source = ctx.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
             word = ctx.invoked_subcommand
             option = "--" + name.replace("_", "-")
             raise Trouble(
-                text(
-                    "Put {option} after `{word}`: hermes-doctor watch {word} {option} …",
-                    option=option,
-                    word=word,
-                )
+                "Put {option} after `{word}`: hermes-doctor watch {word} {option} …",
+                option=option,
+                word=word,
             )

@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hermes_doctor.cli import watch as own
-from hermes_doctor.cli.options import HomeOption, PluginsOption, VaultOption
+from hermes_doctor.cli import option_values, separate_look, watch as own
+from hermes_doctor.cli.option_declarations import HomeOption, PluginsOption, VaultOption
+from hermes_doctor.core import home as homes
+from hermes_doctor.core.model import CannotFix, Trouble
+from hermes_doctor.core.preferences import effective
+from hermes_doctor.core.redaction import clean
 
 if TYPE_CHECKING:
-    from hermes_doctor.home import Home
-    from hermes_doctor.schedule.jobs import Job, JobManager
+    from hermes_doctor.core.home import Home
+    from hermes_doctor.repair.schedule.jobs import Job, JobManager
 
 app = own.app
 SystemOption = Annotated[
@@ -77,26 +81,23 @@ def install(
     systemd, launchd or cron runs it.
     """
     typed = dict(locals())  # all options, before there is any other name
-    from hermes_doctor import home as homes
-    from hermes_doctor.cli import separate_look, shared_options, watch_options
+    from hermes_doctor.cli import watch_run
     from hermes_doctor.cli.check_run import parse_fail_on
-    from hermes_doctor.model import CannotFix, Trouble
-    from hermes_doctor.preferences import effective
-    from hermes_doctor.watch import install
+    from hermes_doctor.operations.watch import install
 
     where = homes.find(home)
     separate_look.know_secrets(where.path)
-    values = watch_options.complete(where.path, typed)
+    values = watch_run.complete(where.path, typed)
     if fail_on is not None:
         parse_fail_on(fail_on)
     place = vault or effective.load().vault(where.path)
-    wanted = watch_options.assemble(values, place, fail_on)
+    wanted = watch_run.assemble(values, place, fail_on)
     declined = [("--no-heal", heal), ("--no-network", network)]
     wanted = wanted._replace(declined=tuple(word for word, typed in declined if typed is False))
-    watch_options.warn_of_open_files(wanted)
+    watch_run.warn_of_open_files(wanted)
     if wanted.metrics is not None:
         wanted = wanted._replace(metrics=_metrics_file(wanted.metrics, where, system=system))
-    found = shared_options.load_plugins(plugins)
+    found = option_values.load_plugins(plugins)
     try:
         manager, job = install.prepare(
             where, found, wanted, system=system, cron=cron, folders=plugins or ()
@@ -121,10 +122,7 @@ def install(
 @app.command("status", epilog=STATUS_EPILOG)
 def status(home: HomeOption = None, system: SystemOption = False, cron: CronOption = False) -> int:
     """Show whether the watch runs and what it did."""
-    from hermes_doctor import home as homes
-    from hermes_doctor.cli import separate_look
-    from hermes_doctor.model import CannotFix, Trouble
-    from hermes_doctor.watch import install
+    from hermes_doctor.operations.watch import install
 
     where = homes.find(home)
     separate_look.know_secrets(where.path)
@@ -133,8 +131,6 @@ def status(home: HomeOption = None, system: SystemOption = False, cron: CronOpti
         told = manager.status(job)
     except CannotFix as why:
         raise Trouble(str(why)) from None
-    from hermes_doctor.redaction import clean
-
     word = "installed" if told.installed else "not installed"
     typer.echo(f"{manager.describe().capitalize()}: {word}; {told.what}.")
     if told.since:
@@ -154,11 +150,8 @@ def remove(home: HomeOption = None, system: SystemOption = False, cron: CronOpti
     Backups and receipts are kept, so that its repairs can be undone, and so is
     the history.
     """
-    from hermes_doctor import home as homes
-    from hermes_doctor.cli import separate_look
-    from hermes_doctor.history import place
-    from hermes_doctor.model import CannotFix, Trouble
-    from hermes_doctor.watch import install
+    from hermes_doctor.operations.history import place
+    from hermes_doctor.operations.watch import install
 
     where = homes.find(home)
     separate_look.know_secrets(where.path)
@@ -182,23 +175,17 @@ def remove(home: HomeOption = None, system: SystemOption = False, cron: CronOpti
 def _metrics_file(given: Path, home: Home, *, system: bool) -> Path:
     """The file for Prometheus; raise Trouble if the service could not write it."""
     from hermes_doctor.cli import output_file
-    from hermes_doctor.message import text
-    from hermes_doctor.model import Trouble
 
     path = output_file.find(given, output_file.rules_for([home]))
     if system and any(path.is_relative_to(place) for place in ("/tmp", "/var/tmp")):
         raise Trouble(
-            text(
-                "A system service has its own {folder}. Choose another --metrics file.",
-                folder=path.parent,
-            )
+            "A system service has its own {folder}. Choose another --metrics file.",
+            folder=path.parent,
         )
     return path
 
 
 def _show(manager: JobManager, job: Job) -> None:
-    from hermes_doctor.redaction import clean
-
     typer.echo(f"{manager.place(job)}:")
     for line in manager.text(job).splitlines():
         typer.echo(f"  {clean(line)}")

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor import __version__
-from hermes_doctor.asking.ask import DOOR, AskResult
-from hermes_doctor.asking.plan import AskPlan
-from hermes_doctor.message import listed, sentences, shorten, text
-from hermes_doctor.model import Finding
-from hermes_doctor.records.last_ask import GATEWAY, Attempt
-from hermes_doctor.redaction import redact_words
-from hermes_doctor.settings import urls
-from hermes_doctor.terminal.lines import BLANK, Line, row
+from hermes_doctor.backup.records.last_ask import GATEWAY, AskAttempt
+from hermes_doctor.core.message import listed, sentences, shorten, text
+from hermes_doctor.core.model import Finding
+from hermes_doctor.core.redaction import redact_words
+from hermes_doctor.core.terminal.lines import BLANK, Line, row
+from hermes_doctor.hermes.settings import urls
+from hermes_doctor.operations.asking.ask import DOOR, AskResult
+from hermes_doctor.operations.asking.plan import AskPlan
 
 SCHEMA = "hermes-doctor/ask/1"
 _QUOTED = 60
@@ -60,14 +60,14 @@ def result_lines(
     """How it ended, and what to do next."""
     yield BLANK
     record = result.record
-    for one in record.attempts:
-        if one.is_fine:
-            yield row(("✓ ", "good"), _answered(result, one), hang=2)
+    for attempt in record.attempts:
+        if attempt.is_fine:
+            yield row(("✓ ", "good"), _answered(result, attempt), hang=2)
         else:
-            yield row(("✗ ", "error"), _failed(one, through=record.via == GATEWAY), hang=2)
+            yield row(("✗ ", "error"), _failed(attempt, through=record.via == GATEWAY), hang=2)
     if not_kept:
-        said = text("The result is not kept for `check`: {reason}.", reason=not_kept)
-        yield row(("! ", "warning"), said, hang=2)
+        message = text("The result is not kept for `check`: {reason}.", reason=not_kept)
+        yield row(("! ", "warning"), message, hang=2)
     if record.is_fine:
         return
     if record.attempts[-1].kind == DOOR:
@@ -79,22 +79,22 @@ def result_lines(
     yield row("Next: ", (command, "command"))
 
 
-def _answered(result: AskResult, one: Attempt) -> str:
+def _answered(result: AskResult, attempt: AskAttempt) -> str:
     form = "{who} answered in {seconds:.1f} s: {answer}"
     if not result.answer:
         form = "{who} answered in {seconds:.1f} s, without text."
-    who = _who(one, through=result.record.via == GATEWAY)
-    return text(form, who=who, seconds=max(one.seconds, 0.1), answer=result.answer)
+    who = _who(attempt, through=result.record.via == GATEWAY)
+    return text(form, who=who, seconds=max(attempt.seconds, 0.1), answer=result.answer)
 
 
-def _failed(one: Attempt, *, through: bool) -> str:
-    if one.failed in _STAGES:
+def _failed(attempt: AskAttempt, *, through: bool) -> str:
+    if attempt.failed in _STAGES:
         form = "{who} cannot be reached: {stage}: {words}"
-    elif one.status is None:
+    elif attempt.status is None:
         form = "{who}: {words}"
-    elif one.kind == DOOR:
+    elif attempt.kind == DOOR:
         form = "{who} refused the question: {words}"
-    elif not one.is_refused:
+    elif not attempt.is_refused:
         form = "{who} gave no usable answer after {seconds:.1f} s: {words}"
     elif through:
         form = "{who} gave no answer, but an error after {seconds:.1f} s: {words}"
@@ -102,16 +102,16 @@ def _failed(one: Attempt, *, through: bool) -> str:
         form = "{who} refused after {seconds:.1f} s (HTTP {status}): {words}"
     return text(
         form,
-        who=_who(one, through=through),
-        stage=one.failed,
-        seconds=max(one.seconds, 0.1),
-        status=one.status,
-        words=one.words or "no reason given",
+        who=_who(attempt, through=through),
+        stage=attempt.failed,
+        seconds=max(attempt.seconds, 0.1),
+        status=attempt.status,
+        words=attempt.words or "no reason given",
     )
 
 
-def _who(one: Attempt, *, through: bool) -> str:
-    return "The gateway" if through else one.name
+def _who(attempt: AskAttempt, *, through: bool) -> str:
+    return "The gateway" if through else attempt.name
 
 
 def document(
@@ -133,23 +133,25 @@ def document(
         "advice": (
             {"code": advice.code, "title": advice.title, "next": advice.next} if advice else None
         ),
-        "attempts": [_attempt(one) for one in record.attempts],
+        "attempts": [_attempt(attempt) for attempt in record.attempts],
         "kept": not_kept is None,
     }
 
 
-def _attempt(one: Attempt) -> dict[str, Any]:
+def _attempt(attempt: AskAttempt) -> dict[str, Any]:
     return {
-        "host": one.host,
-        "provider": one.name,
-        "model": one.model,
-        "seconds": one.seconds,
-        "ok": one.is_fine,
+        "host": attempt.host,
+        "provider": attempt.name,
+        "model": attempt.model,
+        "seconds": attempt.seconds,
+        "ok": attempt.is_fine,
         "refusal": (
-            None if one.is_fine else {"status": one.status, "kind": _kind(one), "words": one.words}
+            None
+            if attempt.is_fine
+            else {"status": attempt.status, "kind": _kind(attempt), "words": attempt.words}
         ),
     }
 
 
-def _kind(one: Attempt) -> str:
-    return one.kind or one.failed or "answer"
+def _kind(attempt: AskAttempt) -> str:
+    return attempt.kind or attempt.failed or "answer"

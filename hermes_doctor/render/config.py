@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor import redaction
-from hermes_doctor.message import count
-from hermes_doctor.settings.access import Access
-from hermes_doctor.settings.resolved import Resolved, Route, SideTask
-from hermes_doctor.settings.sourced_text import BUILT_IN, DEFAULT, Key, ResolvedValue, Source
-from hermes_doctor.terminal.lines import BLANK, Line, Span, row, tilde
+from hermes_doctor.core import redaction
+from hermes_doctor.core.message import count
+from hermes_doctor.core.terminal.lines import BLANK, Line, Span, row, tilde
+from hermes_doctor.hermes.settings.access import Access
+from hermes_doctor.hermes.settings.resolved import Resolved, Route, SideTask
+from hermes_doctor.hermes.settings.sourced_text import BUILT_IN, DEFAULT, Key, ResolvedValue, Source
 
 SCHEMA = "hermes-doctor/config/1"
 _WIDTH = 10
@@ -29,17 +29,17 @@ def redact_value(value: str | None) -> str:
 
 
 def lines(
-    home: Path, hermes: str | None, found: Resolved, mistake: str = "", options: str = ""
+    home: Path, hermes: str | None, resolved: Resolved, mistake: str = "", options: str = ""
 ) -> Iterator[Line]:
     """All lines, beginning with what the next message uses.
 
     `mistake` says what is wrong in config.yaml; `options` are those for the commands at the end.
     """
     said = f"Hermes {hermes}" if hermes else "Hermes not found"
-    if hermes != _dotted(found.release):
-        said += f", read with the rules of {_dotted(found.release)}"
+    if hermes != _dotted(resolved.release):
+        said += f", read with the rules of {_dotted(resolved.release)}"
     yield row((tilde(home), "strong"), f"  {said}")
-    fault = found.world.document.fault
+    fault = resolved.world.document.fault
     if fault:
         at = f" line {fault.line}" if fault.line else ""
         yield row(
@@ -50,51 +50,51 @@ def lines(
         yield row(mistake or f"The error is: {fault.what}", indent=2)
     yield BLANK
     yield row(("The next message", "strong"))
-    yield from _next(found)
+    yield from _next(resolved)
     yield BLANK
     yield row(("Fallback", "strong"))
-    if not found.fallback:
+    if not resolved.fallback:
         yield row(("none: if the provider fails, the message gets no answer", "faint"), indent=2)
-    for number, route in enumerate(found.fallback, 1):
+    for number, route in enumerate(resolved.fallback, 1):
         yield from _entry(number, route)
     yield BLANK
     yield row(("Side tasks", "strong"))
-    yield from _tasks(found.tasks)
+    yield from _tasks(resolved.tasks)
     yield BLANK
     yield row(("Platforms", "strong"))
-    if not found.platforms:
+    if not resolved.platforms:
         yield row(("none: the gateway would start no platform", "warning"), indent=2)
-    for one in found.platforms:
-        yield from _platform(one)
-    if found.doubts:
+    for platform in resolved.platforms:
+        yield from _platform(platform)
+    if resolved.doubts:
         yield BLANK
-    for doubt in found.doubts:
+    for doubt in resolved.doubts:
         yield row(("? ", "warning"), f"could not check: {doubt}", hang=2)
     yield BLANK
-    yield row("Next: ", *_command(found, options), hang=6)
+    yield row("Next: ", *_command(resolved, options), hang=6)
 
 
-def _command(found: Resolved, options: str) -> tuple[Span, ...]:
+def _command(resolved: Resolved, options: str) -> tuple[Span, ...]:
     """What to type: repair what keeps messages from an answer, else change the provider."""
-    if found.world.document.fault:
+    if resolved.world.document.fault:
         return ((f"hermes-doctor fix{options}", "command"),)
-    if found.used is None or found.main.trouble:
+    if resolved.used is None or resolved.main.trouble:
         return ((f"hermes-doctor check{options}", "command"),)
     command = f"hermes-doctor switch-provider NAME{options}"
     return (command, "command"), ("  use another provider", "faint")
 
 
-def _next(found: Resolved) -> Iterator[Line]:
-    main = found.main
+def _next(resolved: Resolved) -> Iterator[Line]:
+    main = resolved.main
     if main.trouble:
         yield from _answered("provider", main.requested)
         yield row(("✗ ", "error"), redaction.redact_words(main.trouble.why), indent=2, hang=2)
-    if found.used is None:
+    if resolved.used is None:
         yield row(("✗ ", "error"), "no message gets an answer", indent=2, hang=2)
         return
-    if found.used.path != "model":
-        yield row(f"{found.used.path} is used instead:", indent=2)
-    yield from _route(found.used)
+    if resolved.used.path != "model":
+        yield row(f"{resolved.used.path} is used instead:", indent=2)
+    yield from _route(resolved.used)
 
 
 def _route(route: Route) -> Iterator[Line]:
@@ -194,29 +194,29 @@ def _tasks(tasks: tuple[SideTask, ...]) -> Iterator[Line]:
         yield row((text, "faint"), indent=2)
 
 
-def _platform(one: Access) -> Iterator[Line]:
-    label = "Weixin (WeChat)" if one.label == "Weixin" else one.label
-    yield row((label, "strong"), (f"  enabled by {one.because}", "faint"), indent=2, hang=4)
-    for token in one.tokens:
+def _platform(access: Access) -> Iterator[Line]:
+    label = "Weixin (WeChat)" if access.label == "Weixin" else access.label
+    yield row((label, "strong"), (f"  enabled by {access.because}", "faint"), indent=2, hang=4)
+    for token in access.tokens:
         for line in _key("login", token):
             yield line._replace(indent=4)
-    yield _who(one)._replace(indent=4)
-    for label, answer in (("direct", one.dm_policy), ("groups", one.group_policy)):
+    yield _who(access)._replace(indent=4)
+    for label, answer in (("direct", access.dm_policy), ("groups", access.group_policy)):
         if answer:
             for line in _answered(label, answer):
                 yield line._replace(indent=4)
 
 
-def _who(one: Access) -> Line:
-    number = count_users(one.users)
-    if one.name == "api_server":
+def _who(access: Access) -> Line:
+    number = count_users(access.users)
+    if access.name == "api_server":
         return _told("who", "anybody with its key", "the key decides, not a list of users")
-    if one.everyone:
-        return _told("who", "anybody", _place(one.everyone.source), "warning")
-    if one.users is None:
+    if access.everyone:
+        return _told("who", "anybody", _place(access.everyone.source), "warning")
+    if access.users is None:
         return _told("who", "only paired users", "no allowlist is set")
     said = "anybody" if number is None else count(number, "user")
-    return _told("who", said, _place(one.users.source))
+    return _told("who", said, _place(access.users.source))
 
 
 def count_users(users: ResolvedValue | None) -> int | None:
@@ -225,20 +225,20 @@ def count_users(users: ResolvedValue | None) -> int | None:
     return None if "*" in named else len(named)
 
 
-def document(home: Path, version: str, hermes: str | None, found: Resolved) -> dict[str, Any]:
+def document(home: Path, version: str, hermes: str | None, resolved: Resolved) -> dict[str, Any]:
     """The settings as JSON data."""
-    fault = found.world.document.fault
+    fault = resolved.world.document.fault
     return {
         "schema": SCHEMA,
         "version": version,
         "home": str(home),
         "hermes": {"version": hermes},
-        "rules_of": _dotted(found.release),
+        "rules_of": _dotted(resolved.release),
         "fault": {"what": fault.what, "line": fault.line} if fault else None,
-        "main": _route_document(found.main),
-        "used": found.used.path if found.used else None,
-        "next": _route_document(found.used) if found.used else None,
-        "fallback": [_route_document(route) for route in found.fallback],
+        "main": _route_document(resolved.main),
+        "used": resolved.used.path if resolved.used else None,
+        "next": _route_document(resolved.used) if resolved.used else None,
+        "fallback": [_route_document(route) for route in resolved.fallback],
         "auxiliary": [
             {
                 "task": redaction.redact_words(task.name),
@@ -248,10 +248,10 @@ def document(home: Path, version: str, hermes: str | None, found: Resolved) -> d
                 "api_mode": _answer_document(task.api_mode),
                 "key": _key_document(task.key),
             }
-            for task in found.tasks
+            for task in resolved.tasks
         ],
-        "platforms": [_platform_document(one) for one in found.platforms],
-        "unknown": list(found.doubts),
+        "platforms": [_platform_document(platform) for platform in resolved.platforms],
+        "unknown": list(resolved.doubts),
     }
 
 
@@ -271,20 +271,20 @@ def _route_document(route: Route) -> dict[str, Any]:
     }
 
 
-def _platform_document(one: Access) -> dict[str, Any]:
+def _platform_document(access: Access) -> dict[str, Any]:
     return {
-        "name": one.name,
-        "because": one.because,
-        "tokens": [_key_document(token) for token in one.tokens],
+        "name": access.name,
+        "because": access.because,
+        "tokens": [_key_document(token) for token in access.tokens],
         "users": {
-            "count": count_users(one.users),
-            "everyone": one.everyone is not None or count_users(one.users) is None,
-            "source": _source_document(one.users.source) if one.users else None,
-            "open_by": _source_document(one.everyone.source) if one.everyone else None,
+            "count": count_users(access.users),
+            "everyone": access.everyone is not None or count_users(access.users) is None,
+            "source": _source_document(access.users.source) if access.users else None,
+            "open_by": _source_document(access.everyone.source) if access.everyone else None,
         },
-        "dm_policy": _answer_document(one.dm_policy),
-        "group_policy": _answer_document(one.group_policy),
-        "home_channel": one.home_channel is not None,
+        "dm_policy": _answer_document(access.dm_policy),
+        "group_policy": _answer_document(access.group_policy),
+        "home_channel": access.home_channel is not None,
     }
 
 
@@ -294,7 +294,7 @@ def _answer_document(answer: ResolvedValue | None) -> dict[str, Any] | None:
     return {
         "value": redact_value(answer.value),
         "source": _source_document(answer.source),
-        "shadows": [_answer_document(one) for one in answer.shadows],
+        "shadows": [_answer_document(shadow) for shadow in answer.shadows],
     }
 
 
@@ -305,7 +305,7 @@ def _key_document(key: Key | None) -> dict[str, Any] | None:
         "name": redaction.redact_words(key.name),
         "state": key.state,
         "source": _source_document(key.source),
-        "shadows": [_key_document(one) for one in key.shadows],
+        "shadows": [_key_document(shadow) for shadow in key.shadows],
     }
 
 

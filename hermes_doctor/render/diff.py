@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import TypeVar
 
-from hermes_doctor import redaction, setting_lines
-from hermes_doctor.message import count
+from hermes_doctor.core import redaction, setting_lines
+from hermes_doctor.core.message import count
 
 MOST_LINES = 40
 
@@ -34,3 +36,33 @@ def redacted_diff(label: str, before: bytes, after: bytes) -> Iterator[str]:
             yield f"… {count(len(made) - number, 'more line')}"
             return
         yield redaction.clean(text)
+
+
+MANY, SHOWN = 15, 5
+"""If there are more than `MANY` of a kind, `SHOWN` are shown."""
+T = TypeVar("T")
+
+
+def split(
+    things: Sequence[T], kind: Callable[[T], Hashable | None], most: int = MANY
+) -> tuple[list[T], list[tuple[T, int]]]:
+    """Return what to show, and for each kind that is cut off its first and the number left out.
+
+    A kind of None is always shown.
+    """
+    numbers = Counter(kind(one) for one in things)
+    seen: Counter[Hashable] = Counter()
+    first: dict[Hashable, T] = {}
+    shown = []
+    for thing in things:
+        name = kind(thing)
+        seen[name] += 1
+        if name is None or numbers[name] <= most or seen[name] <= SHOWN:
+            shown.append(thing)
+        first.setdefault(name, thing)
+    cut = [
+        (first[name], number - SHOWN)
+        for name, number in numbers.items()
+        if name is not None and number > most
+    ]
+    return shown, cut

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hermes_doctor import __version__
-from hermes_doctor.message import as_document
-from hermes_doctor.model import Finding, Report, Rung, Severity, Status
-from hermes_doctor.outgoing import masked
+from hermes_doctor.core.message import as_document
+from hermes_doctor.core.model import Finding, Report, Rung, Severity, Status
+from hermes_doctor.core.outgoing import masked
 
 SCHEMA = "hermes-doctor/report/1"
 MANY = "hermes-doctor/reports/1"
@@ -146,7 +146,7 @@ def _of_reports(reports: Sequence[Report]) -> dict[str, Any]:
         "summary": {
             "status": worst.value,
             "counts": {s.value: sum(r.counts[s] for r in reports) for s in Severity},
-            "muted": sum(one.muted for report in reports for one in report.findings),
+            "muted": sum(finding.muted for report in reports for finding in report.findings),
             "checks": {s.value: sum(r.count_checks(s) for r in reports) for s in Status},
         },
         "homes": [],

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hermes_doctor.model import Evidence, Finding, Report, Severity, Status, VerdictKind
-from hermes_doctor.outgoing import clean
+from hermes_doctor.core.model import Evidence, Finding, Report, Severity, Status, VerdictKind
+from hermes_doctor.core.outgoing import clean
 
 _COMMANDS = {
     Severity.CRITICAL: "error",
@@ -25,15 +25,17 @@ def of_reports(reports: Sequence[Report]) -> str:
     """The annotations of all homes; of several, each one names its home."""
     many = len(reports) > 1
     return "".join(
-        line + "\n" for one in reports for line in _lines(one, f"{one.home}: " if many else "")
+        line + "\n"
+        for report in reports
+        for line in _lines(report, f"{report.home}: " if many else "")
     )
 
 
 def _lines(report: Report, prefix: str) -> Iterator[str]:
-    for one in report.findings:
-        message = prefix + ("Muted: " if one.muted else "") + _message(one)
-        command = "notice" if one.muted else _COMMANDS[one.severity]
-        yield _line(command, message, one.code, _place(report, one))
+    for finding in report.findings:
+        message = prefix + ("Muted: " if finding.muted else "") + _message(finding)
+        command = "notice" if finding.muted else _COMMANDS[finding.severity]
+        yield _line(command, message, finding.code, _place(report, finding))
     for check in report.checks:
         if check.status is Status.CRASHED:
             message = f"{prefix}the check {check.id} crashed: {check.reason}"
@@ -57,8 +59,8 @@ def _message(finding: Finding) -> str:
 
 def _place(report: Report, finding: Finding) -> dict[str, str]:
     """The file and line that the evidence names, if the home has that file."""
-    for one in finding.evidence:
-        if found := _file_of(report.home, one):
+    for evidence in finding.evidence:
+        if found := _file_of(report.home, evidence):
             return found
     return {}
 

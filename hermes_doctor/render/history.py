@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor import __version__
-from hermes_doctor.history import summary
-from hermes_doctor.history.moments import HOUR
-from hermes_doctor.history.reading import Episode, HistoryMark, HistoryRows
-from hermes_doctor.history.summary import Shares
-from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.message import ago, clock, count, duration
-from hermes_doctor.model import Severity
-from hermes_doctor.terminal.lines import BLANK, Line, Span, row, rows_of, tilde
+from hermes_doctor.core.lazy import NamedTuple
+from hermes_doctor.core.message import ago, clock, count, duration
+from hermes_doctor.core.model import Severity
+from hermes_doctor.core.terminal.lines import BLANK, Line, Span, row, rows_of, tilde
+from hermes_doctor.operations.history import summary
+from hermes_doctor.operations.history.layout import HOUR
+from hermes_doctor.operations.history.reading import Episode, HistoryMark, HistoryRows
+from hermes_doctor.operations.history.summary import Shares
 
 SCHEMA = "hermes-doctor/history/1"
 DAYS_IN_ROW = 30
@@ -59,7 +59,7 @@ class View(NamedTuple):
     @property
     def episodes(self) -> list[Episode]:
         """The episodes to show."""
-        return [one for one in self.rows.episodes if self.code in ("", one.code)]
+        return [episode for episode in self.rows.episodes if self.code in ("", episode.code)]
 
 
 def lines(view: View) -> Iterator[Line]:
@@ -100,7 +100,7 @@ def _screen(view: View, most_open: int, most: int) -> Iterator[Line]:
         yield BLANK
         left_out = count(view.rows.skipped, "damaged record")
         yield row(("? ", "warning"), f"Left out: {left_out} in {view.rows.file}.", hang=2)
-    known = {one.code for one in view.episodes}
+    known = {episode.code for episode in view.episodes}
     shown = (line.right[0] for line in sections if line.right)
     if code := next((one for one in shown if one in known), ""):
         yield BLANK
@@ -125,8 +125,8 @@ def _strip(view: View) -> Iterator[Line]:
     for start in range(0, len(days), DAYS_IN_ROW):
         part = days[start : start + DAYS_IN_ROW]
         spans: list[Span] = []
-        for one in part:
-            sign, style = _MARKS[day_mark(one.shares)]
+        for day_shares in part:
+            sign, style = _MARKS[day_mark(day_shares.shares)]
             spans += [(sign, style), (" ", "")]
         yield row(f"{_day(part[0].day):<6}  ", *spans, f" {_day(part[-1].day)}", indent=2)
     legend: list[Span] = []
@@ -165,45 +165,50 @@ def _percent(share: float) -> str:
 
 
 def _open(view: View, most: int) -> Iterator[Line]:
-    found = [one for one in view.episodes if one.ended is None and one.severity != Severity.INFO]
-    found.sort(key=lambda one: (_rank(one.severity), one.first_seen))
-    yield from _title("Open", len(found), most)
-    for one in found[:most]:
-        said = f", since {ago(_time(one.first_seen), _time(view.now))}"
-        yield _problem(one.severity, _titled(one), said, one.code)
+    episodes = [one for one in view.episodes if one.ended is None and one.severity != Severity.INFO]
+    episodes.sort(key=lambda one: (_rank(one.severity), one.first_seen))
+    yield from _title("Open", len(episodes), most)
+    for episode in episodes[:most]:
+        said = f", since {ago(_time(episode.first_seen), _time(view.now))}"
+        yield _problem(episode.severity, _titled(episode), said, episode.code)
 
 
 def _recurring(view: View, most: int) -> Iterator[Line]:
-    found = [
+    recurrings = [
         one for one in summary.recurring(view.episodes, view.now) if one.severity != Severity.INFO
     ]
-    yield from _title("Occurred more than once", len(found), most)
-    for one in found[:most]:
-        said = f"{count(one.times, 'time')}, last {clock(_time(one.last), _time(view.now))}, "
-        said += f"{duration(one.seconds)} in total"
-        about = f"{one.subject}: " if one.subject else ""
-        yield _problem(one.severity, about, said, one.code)
+    yield from _title("Occurred more than once", len(recurrings), most)
+    for recurring in recurrings[:most]:
+        last = clock(_time(recurring.last), _time(view.now))
+        said = f"{count(recurring.times, 'time')}, last {last}, "
+        said += f"{duration(recurring.seconds)} in total"
+        about = f"{recurring.subject}: " if recurring.subject else ""
+        yield _problem(recurring.severity, about, said, recurring.code)
 
 
 def _updates(view: View, most: int) -> Iterator[Line]:
-    found = [mark for mark in view.rows.marks if mark.kind in _NAMES]
-    yield from _title("Updates, and what appeared within a day after them", len(found), most)
+    marks = [mark for mark in view.rows.marks if mark.kind in _NAMES]
+    yield from _title("Updates, and what appeared within a day after them", len(marks), most)
     followed = summary.appeared(view.rows)
-    for mark in found[: -most - 1 : -1]:
+    for mark in marks[: -most - 1 : -1]:
         when = clock(_time(mark.at), _time(view.now))
         yield row(("↑ ", "info"), f"{when}  {_NAMES[mark.kind]} {mark.what}", indent=2, hang=2)
         behind = [one for one in followed if one.update is mark]
-        for number, one in enumerate(behind[:most], 1):
-            after = f"{duration(one.seconds)} later" if one.seconds >= 60 else "in the same minute"
+        for number, appeared in enumerate(behind[:most], 1):
+            after = (
+                f"{duration(appeared.seconds)} later"
+                if appeared.seconds >= 60
+                else "in the same minute"
+            )
             more = f" (and {len(behind) - most} more)" if number == most < len(behind) else ""
-            said = f"└ {after}: {_titled(one.episode)}{more}"
-            yield row(said, indent=4, hang=2, right=(one.episode.code, "faint"))
+            said = f"└ {after}: {_titled(appeared.episode)}{more}"
+            yield row(said, indent=4, hang=2, right=(appeared.episode.code, "faint"))
 
 
 def _repairs(view: View, most: int) -> Iterator[Line]:
-    found = [mark for mark in view.rows.marks if mark.kind in _RUNS]
-    yield from _title("Repairs", len(found), most)
-    for mark in found[: -most - 1 : -1]:
+    marks = [mark for mark in view.rows.marks if mark.kind in _RUNS]
+    yield from _title("Repairs", len(marks), most)
+    for mark in marks[: -most - 1 : -1]:
         good = mark.what.endswith(": verified")
         sign, style = _MARKS["working" if good else "limited"]
         when = clock(_time(mark.at), _time(view.now))
@@ -215,40 +220,41 @@ def _repairs(view: View, most: int) -> Iterator[Line]:
 
 def _of_code(view: View) -> Iterator[Line]:
     """Each episode of one code, newest first."""
-    found = view.episodes[::-1]
-    if not found:
+    episodes = view.episodes[::-1]
+    if not episodes:
         yield row(f"{view.code} was not found in this time.")
         return
-    seconds = sum(one.seconds(view.now) for one in found)
-    times = count(sum(1 + one.returns for one in found), "time")
-    yield row((found[0].title, "strong"), right=(view.code, "faint"))
+    seconds = sum(one.seconds(view.now) for one in episodes)
+    times = count(sum(1 + one.returns for one in episodes), "time")
+    yield row((episodes[0].title, "strong"), right=(view.code, "faint"))
     yield row(f"{times}, {duration(seconds)} in total", indent=2)
     yield BLANK
-    for one in found[:MOST_EPISODES]:
-        about = one.subject if one.title == found[0].title else _titled(one)
-        yield _problem(one.severity, f"{_span(one, view.now)}  ", about, _how(one))
-    if len(found) > MOST_EPISODES:
-        yield row((f"and {len(found) - MOST_EPISODES:,} earlier ones", "faint"), indent=4)
+    for episode in episodes[:MOST_EPISODES]:
+        about = episode.subject if episode.title == episodes[0].title else _titled(episode)
+        yield _problem(episode.severity, f"{_span(episode, view.now)}  ", about, _how(episode))
+    if len(episodes) > MOST_EPISODES:
+        yield row((f"and {len(episodes) - MOST_EPISODES:,} earlier ones", "faint"), indent=4)
     yield BLANK
     yield row("Next: ", (f"hermes-doctor explain {view.code}", "command"))
 
 
-def _span(one: Episode, now: int) -> str:
-    begin, lasted = clock(_time(one.first_seen), _time(now)), duration(one.seconds(now))
-    if one.ended is None:
+def _span(episode: Episode, now: int) -> str:
+    begin, lasted = clock(_time(episode.first_seen), _time(now)), duration(episode.seconds(now))
+    if episode.ended is None:
         return f"{begin} – now ({lasted})"
-    first, last = summary.local(one.first_seen), summary.local(one.ended)
+    first, last = summary.local(episode.first_seen), summary.local(episode.ended)
     same = first.date() == last.date()
-    return (
-        f"{begin} – {f'{last:%H:%M}' if same else clock(_time(one.ended), _time(now))} ({lasted})"
-    )
+    end = f"{last:%H:%M}" if same else clock(_time(episode.ended), _time(now))
+    return f"{begin} – {end} ({lasted})"
 
 
-def _how(one: Episode) -> str:
-    said = "still there" if one.ended is None else _ENDS.get(one.how or "", "ended")
-    if one.repair:
-        said += f" by run {one.repair}" if one.ended is not None else f"; run {one.repair}"
-    return f"{said}, came back {count(one.returns, 'time')}" if one.returns else said
+def _how(episode: Episode) -> str:
+    said = "still there" if episode.ended is None else _ENDS.get(episode.how or "", "ended")
+    if episode.repair:
+        said += (
+            f" by run {episode.repair}" if episode.ended is not None else f"; run {episode.repair}"
+        )
+    return f"{said}, came back {count(episode.returns, 'time')}" if episode.returns else said
 
 
 def _problem(severity: str, start: str, said: str, right: str) -> Line:
@@ -263,10 +269,10 @@ def _title(title: str, number: int, most: int) -> Iterator[Line]:
         yield row((title, "strong"), (f" ({most} of {number:,})" if number > most else "", "faint"))
 
 
-def _titled(one: Episode) -> str:
-    if not one.subject or one.subject in one.title:
-        return one.title
-    return f"{one.subject}: {one.title}"
+def _titled(episode: Episode) -> str:
+    if not episode.subject or episode.subject in episode.title:
+        return episode.title
+    return f"{episode.subject}: {episode.title}"
 
 
 def _rank(severity: str) -> int:
@@ -297,26 +303,30 @@ def document(view: View) -> dict[str, Any]:
         "code": view.code or None,
         "availability": {**_seconds(shares), "percent": percent},
         "days": [
-            {"day": one.day.isoformat(), **_seconds(one.shares)}
-            for one in summary.days(view.rows, view.first, view.since, view.now)
+            {"day": day.day.isoformat(), **_seconds(day.shares)}
+            for day in summary.days(view.rows, view.first, view.since, view.now)
         ],
-        "episodes": [_episode(one, view.now) for one in view.episodes],
+        "episodes": [_episode(episode, view.now) for episode in view.episodes],
         "recurring": [
             {
-                **{"code": one.code, "subject": one.subject, "title": one.title},
-                **{"times": one.times, "last": _iso(one.last), "seconds": one.seconds},
+                **{"code": recurring.code, "subject": recurring.subject, "title": recurring.title},
+                **{
+                    "times": recurring.times,
+                    "last": _iso(recurring.last),
+                    "seconds": recurring.seconds,
+                },
             }
-            for one in summary.recurring(view.episodes, view.now)
+            for recurring in summary.recurring(view.episodes, view.now)
         ],
-        "marks": [_mark(one) for one in view.rows.marks],
+        "marks": [_mark(mark) for mark in view.rows.marks],
         "appeared": [
             {
-                **{"code": one.episode.code, "subject": one.episode.subject},
-                **{"at": _iso(one.episode.first_seen), "seconds_after": one.seconds},
-                "update": _mark(one.update),
+                **{"code": appeared.episode.code, "subject": appeared.episode.subject},
+                **{"at": _iso(appeared.episode.first_seen), "seconds_after": appeared.seconds},
+                "update": _mark(appeared.update),
             }
-            for one in summary.appeared(view.rows)
-            if view.code in ("", one.episode.code)
+            for appeared in summary.appeared(view.rows)
+            if view.code in ("", appeared.episode.code)
         ],
     }
 
@@ -325,20 +335,30 @@ def _seconds(shares: Shares) -> dict[str, int]:
     return dict(zip(("working", "limited", "silent", "unknown"), shares, strict=True))
 
 
-def _episode(one: Episode, now: int) -> dict[str, Any]:
+def _episode(episode: Episode, now: int) -> dict[str, Any]:
     return {
-        **{"code": one.code, "subject": one.subject, "severity": one.severity, "title": one.title},
-        **{"first_seen": _iso(one.first_seen), "last_seen": _iso(one.last_seen)},
-        **{"ended": None if one.ended is None else _iso(one.ended), "how": one.how},
-        **{"repair": one.repair, "returns": one.returns, "seconds": one.seconds(now)},
+        **{
+            "code": episode.code,
+            "subject": episode.subject,
+            "severity": episode.severity,
+            "title": episode.title,
+        },
+        **{"first_seen": _iso(episode.first_seen), "last_seen": _iso(episode.last_seen)},
+        **{"ended": None if episode.ended is None else _iso(episode.ended), "how": episode.how},
+        **{"repair": episode.repair, "returns": episode.returns, "seconds": episode.seconds(now)},
     }
 
 
-def _mark(one: HistoryMark) -> dict[str, Any]:
+def _mark(history_mark: HistoryMark) -> dict[str, Any]:
     return {
-        **{"at": _iso(one.at), "kind": one.kind, "what": one.what, "code": one.code},
-        **{"subject": one.subject, "run": one.run, "times": one.times},
-        "until": None if one.until is None else _iso(one.until),
+        **{
+            "at": _iso(history_mark.at),
+            "kind": history_mark.kind,
+            "what": history_mark.what,
+            "code": history_mark.code,
+        },
+        **{"subject": history_mark.subject, "run": history_mark.run, "times": history_mark.times},
+        "until": None if history_mark.until is None else _iso(history_mark.until),
     }
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
-from hermes_doctor.examination.ranking import reaches
-from hermes_doctor.message import count
-from hermes_doctor.model import CheckResult, Finding, Report, Status
-from hermes_doctor.outgoing import clean
+from hermes_doctor.core.message import count
+from hermes_doctor.core.model import CheckResult, Finding, Report, Status
+from hermes_doctor.core.outgoing import clean
+from hermes_doctor.diagnosis.examination.ranking import reaches
 
 Threshold = frozenset[str]
 """The words of --fail-on."""
@@ -71,9 +71,9 @@ def _case(
             "time": f"{check.seconds:.3f}",
         },
     )
-    found = [one for one in report.findings if one.check == check.id]
-    failing = [one for one in found if reaches(one, threshold)]
-    others = [one for one in found if one not in failing]
+    findings = [finding for finding in report.findings if finding.check == check.id]
+    failing = [one for one in findings if reaches(one, threshold)]
+    others = [one for one in findings if one not in failing]
     reason = _clean(check.reason or "")
     if failing:
         first, *more = failing
@@ -99,7 +99,7 @@ def _told(finding: Finding) -> str:
     """A problem as text: what, why, evidence and what to do."""
     level = f"muted {finding.severity.value}" if finding.muted else finding.severity.value
     lines = [f"{level} {finding.code}: {finding.title}", finding.detail]
-    lines += [f"{one.where}: {one.what}" for one in finding.evidence]
+    lines += [f"{evidence.where}: {evidence.what}" for evidence in finding.evidence]
     lines.append(finding.next or f"See: hermes-doctor explain {finding.code}")
     return "\n".join(_clean(line) for line in lines if line)
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from hermes_doctor.message import count
-from hermes_doctor.model import Report, Severity, Status, VerdictKind
-from hermes_doctor.outgoing import clean
+from hermes_doctor.core.message import count
+from hermes_doctor.core.model import Report, Severity, Status, VerdictKind
+from hermes_doctor.core.outgoing import clean
 
 OK, WARNING, CRITICAL, UNKNOWN = range(4)
 NAMES = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
@@ -44,7 +44,7 @@ def _state(report: Report) -> int:
     kind = report.verdict.kind if report.verdict and report.complete else None
     if report.verdict is not None and report.verdict.muted:
         kind = None
-    found = [_STATES.get(one.severity, OK) for one in report.findings if not one.muted]
+    found = [_STATES.get(finding.severity, OK) for finding in report.findings if not finding.muted]
     worst = max([*found, OK if kind is None else _VERDICTS.get(kind, OK)])
     unclear = report.why_blind or kind is VerdictKind.UNKNOWN or report.count_checks(Status.CRASHED)
     return UNKNOWN if worst == OK and unclear else worst
@@ -106,9 +106,9 @@ def _homes(reports: Sequence[Report]) -> Iterator[str]:
 def _problems(reports: Sequence[Report]) -> Iterator[str]:
     """A line for each problem, the worst first; of several homes, each line names its home."""
     found = [(one, report) for report in reports for one in report.findings]
-    for one, report in sorted(found, key=lambda item: (item[0].muted, item[0].severity.rank)):
-        level = f"muted {one.severity.value}" if one.muted else one.severity.value
-        yield plain(f"{level} {one.code} {_where(report, reports)}{one.title}")
+    for finding, report in sorted(found, key=lambda item: (item[0].muted, item[0].severity.rank)):
+        level = f"muted {finding.severity.value}" if finding.muted else finding.severity.value
+        yield plain(f"{level} {finding.code} {_where(report, reports)}{finding.title}")
     for report in reports:
         for check in report.checks:
             if check.status is Status.CRASHED:

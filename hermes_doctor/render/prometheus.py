@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from hermes_doctor.examination.condition import Condition, condition_of
-from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.model import Report, RungState, Severity, Status, VerdictKind
-from hermes_doctor.outgoing import harmless
+from hermes_doctor.core.lazy import NamedTuple
+from hermes_doctor.core.model import Report, RungState, Severity, Status, VerdictKind
+from hermes_doctor.core.outgoing import harmless
+from hermes_doctor.diagnosis.examination.condition import Condition, condition_of
 
 Labels = Mapping[str, str]
 _ALWAYS = ("hermes_doctor_up", "hermes_doctor_last_run_timestamp_seconds")
@@ -79,13 +79,13 @@ def _text(metrics: Iterable[Metric]) -> str:
 def _merged(same: Iterable[Metric]) -> Metric:
     """The same metric of several homes as one."""
     first, *others = same
-    samples = [*first.samples, *(sample for one in others for sample in one.samples)]
+    samples = [*first.samples, *(sample for other in others for sample in other.samples)]
     return first._replace(samples=samples)
 
 
 def _metrics(report: Report) -> list[Metric]:
     home = {"home": str(report.home)}
-    codes = Counter((one.code, one.severity, one.muted) for one in report.findings)
+    codes = Counter((finding.code, finding.severity, finding.muted) for finding in report.findings)
     return [
         Metric(
             "hermes_doctor_up",
@@ -167,10 +167,10 @@ def _is_blind(report: Report) -> bool:
 
 
 def _works(report: Report) -> str:
-    found = condition_of(report)
-    if found is Condition.UNKNOWN:
+    condition = condition_of(report)
+    if condition is Condition.UNKNOWN:
         return "NaN"
-    return str(int(found is not Condition.SILENT))
+    return str(int(condition is not Condition.SILENT))
 
 
 def _worst_first(item: tuple[tuple[str, Severity, bool], int]) -> tuple[int, str, bool]:

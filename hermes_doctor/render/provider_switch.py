@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor import redaction
-from hermes_doctor.provider_switch.plan import PLACEHOLDER_KEY, SwitchPlan
-from hermes_doctor.records.journal import Journal
+from hermes_doctor.backup.records.journal import Journal
+from hermes_doctor.core import redaction
+from hermes_doctor.core.terminal.lines import BLANK, Line, row
+from hermes_doctor.hermes.settings.resolved import Route
+from hermes_doctor.operations.provider_switch.plan import PLACEHOLDER_KEY, SwitchPlan
 from hermes_doctor.render.config import redact_value
 from hermes_doctor.render.diff import redacted_diff
 from hermes_doctor.render.repair import diff_lines, run_document
-from hermes_doctor.settings.resolved import Route
-from hermes_doctor.terminal.lines import BLANK, Line, row
 
 SCHEMA = "hermes-doctor/switch/1"
 _WIDTH = 9
@@ -55,7 +55,9 @@ def _route(label: str, route: Route, asked_for: str = "") -> Iterator[Line]:
         yield row((redaction.redact_words(route.trouble.why), "error"), indent=_WIDTH)
         return
     parts = [
-        redact_value(one.value) for one in (route.base_url, route.api_mode) if one and one.value
+        redact_value(resolved_value.value)
+        for resolved_value in (route.base_url, route.api_mode)
+        if resolved_value and resolved_value.value
     ]
     parts += [f"key {_key(route, asked_for)}"] if route.key else []
     yield row((", ".join(parts), "faint"), indent=_WIDTH)

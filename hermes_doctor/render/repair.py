@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.examination.ranking import Problems
-from hermes_doctor.message import count, listed, sentences, text
-from hermes_doctor.model import Finding, Report, Safety, Severity, VerdictKind
-from hermes_doctor.records.journal import NOT_CONNECTED, ItemRecord, Journal
-from hermes_doctor.render import many_lines
+from hermes_doctor.backup.records.journal import NOT_CONNECTED, ItemRecord, Journal
+from hermes_doctor.core.message import count, listed, sentences, text
+from hermes_doctor.core.model import Finding, Report, Safety, Severity, VerdictKind
+from hermes_doctor.core.system.files import size as file_size
+from hermes_doctor.core.terminal.lines import BLANK, Line, row, tilde
+from hermes_doctor.diagnosis.examination.ranking import Problems
+from hermes_doctor.diagnosis.step import MachineAction, Step
+from hermes_doctor.render import diff
 from hermes_doctor.render.diff import redacted_diff
-from hermes_doctor.repair.plan import PlannedItem
-from hermes_doctor.steps.base import MachineAction, Step
-from hermes_doctor.steps.files import SetMode, SetOwner
-from hermes_doctor.system.files import size as file_size
-from hermes_doctor.terminal.lines import BLANK, Line, row, tilde
+from hermes_doctor.repair.steps.files import SetMode, SetOwner
+from hermes_doctor.repair.transaction.plan import PlannedItem
 
 _DIFF = {"+": "added", "-": "removed", "@": "faint"}
 _MARK = {
@@ -65,7 +65,7 @@ def nothing_line(report: Report, subject: str | None = None) -> Line:
         return row(
             ("? ", "warning"), text("No problem here is about {subject!r}.", subject=subject)
         )
-    if report.off or any(one.muted for one in report.findings):
+    if report.off or any(finding.muted for finding in report.findings):
         return row("There is nothing to fix, except what is muted or switched off.")
     if report.open:
         return row(("? ", "warning"), "No problem was found, but some checks had no answer.")
@@ -75,7 +75,7 @@ def nothing_line(report: Report, subject: str | None = None) -> Line:
 def muted_lines(report: Report) -> Iterator[Line]:
     """The line on findings that are not repaired because they are muted."""
     hint = "Name the code to repair it."
-    codes = sorted({one.code for one in report.findings if one.muted})
+    codes = sorted({finding.code for finding in report.findings if finding.muted})
     if codes:
         yield row(("· ", "faint"), (f"Left out, because muted: {listed(codes)}. {hint}", "faint"))
     if report.off:
@@ -102,20 +102,20 @@ def plan_lines(
     problems = [one for one in planned if one.finding.severity is not Severity.INFO]
     yield row(("Repair plan", "strong"), f" for {tilde(home)} · nothing is changed yet")
     yield BLANK
-    for place, one in enumerate(ready, 1):
-        number = numbers.get(one.finding.key, "–") if complete else place
-        yield from plan_item_lines(one, str(number))
+    for place, item in enumerate(ready, 1):
+        number = numbers.get(item.finding.key, "–") if complete else place
+        yield from plan_item_lines(item, str(number))
     if ready:
         yield BLANK
     by_hand = _left_to_operator(planned, ready, tree)
-    for one in by_hand:
-        yield from _by_hand(one, pages, report.options if report else "")
-    for one in planned:
-        if one.unnamed and one.steps:
+    for item in by_hand:
+        yield from _by_hand(item, pages, report.options if report else "")
+    for item in planned:
+        if item.unnamed and item.steps:
             yield row(
                 ("On request: ", "faint"),
-                (one.finding.code, "strong"),
-                f"  {one.steps[0].sentence()} ({why_unnamed(one)})",
+                (item.finding.code, "strong"),
+                f"  {item.steps[0].sentence()} ({why_unnamed(item)})",
                 hang=12,
             )
     if by_hand or any(one.unnamed and one.steps for one in planned):
@@ -125,7 +125,7 @@ def plan_lines(
         return
     asks = sum(one.asks for one in ready)
     questions = count(asks, "question") if asks else "no question"
-    fixed, total = sum(one in ready for one in problems), len(problems)
+    fixed, total = sum(problem in ready for problem in problems), len(problems)
     if complete:
         known = {numbers.get((one.finding.code, one.finding.subject)) for one in ready}
         fixed, total = len(known - {None}), len(set(numbers.values()))
@@ -154,43 +154,43 @@ def _left_to_operator(
     refused = [] if ready else [one for one in planned if one.fix and one.refusal]
     over = tree.consequences_of([one.finding for one in ready]) if tree else []
     return [
-        one
-        for one in planned
-        if one not in ready
-        and not one.unnamed
+        item
+        for item in planned
+        if item not in ready
+        and not item.unnamed
         and (
-            one.named
-            or one in refused
+            item.named
+            or item in refused
             or (
-                one.finding.severity is not Severity.INFO
-                and one.finding not in over
-                and (one.fix or one.finding.next or numbers.get(one.finding.key) not in repaired)
+                item.finding.severity is not Severity.INFO
+                and item.finding not in over
+                and (item.fix or item.finding.next or numbers.get(item.finding.key) not in repaired)
             )
         )
     ]
 
 
-def plan_item_lines(one: PlannedItem, number: str = "") -> Iterator[Line]:
+def plan_item_lines(item: PlannedItem, number: str = "") -> Iterator[Line]:
     """What would be done about one finding."""
-    first, *others = one.steps
+    first, *others = item.steps
     lead = f"{number:<3}" if number else ""
     yield row(
         lead,
-        (f"{one.finding.code:<{_CODE_WIDTH}} ", "strong"),
+        (f"{item.finding.code:<{_CODE_WIDTH}} ", "strong"),
         first.sentence(),
         hang=3 + _CODE_WIDTH,
-        right=("asks", "warning") if one.asks else None,
+        right=("asks", "warning") if item.asks else None,
     )
     yield from diff_lines(first)
-    yield from _losses(one.steps)
-    shown, cut = many_lines.split(others, _kind)
+    yield from _losses(item.steps)
+    shown, cut = diff.split(others, _kind)
     for step in shown:
         yield row(("→ ", "faint"), step.sentence(), indent=5, hang=2)
         yield from diff_lines(step)
     for _, number_left in cut:
         yield row(("→ ", "faint"), _more(number_left), indent=5, hang=2)
-    if one.later:
-        yield row(("if that is not enough: ", "faint"), _later(one), indent=5, hang=2)
+    if item.later:
+        yield row(("if that is not enough: ", "faint"), _later(item), indent=5, hang=2)
 
 
 def _kind(step: Step) -> str | None:
@@ -204,7 +204,7 @@ def _more(number: int) -> str:
 
 def step_lines(steps: Sequence[Step]) -> Iterator[Line]:
     """What an undo or a restore would do, before it asks."""
-    shown, cut = many_lines.split(steps, type)
+    shown, cut = diff.split(steps, type)
     for step in shown:
         yield row(("→ ", "faint"), step.sentence(), hang=2)
     for _, number in cut:
@@ -225,11 +225,11 @@ def _losses(steps: Sequence[Step]) -> Iterator[Line]:
             yield row(("! ", "warning"), (said, "warning"), indent=5, hang=2)
 
 
-def _by_hand(one: PlannedItem, pages: str, options: str) -> Iterator[Line]:
+def _by_hand(item: PlannedItem, pages: str, options: str) -> Iterator[Line]:
     """What the operator has to do, because no fix can."""
-    finding = one.finding
+    finding = item.finding
     suggested = suggestion(finding, options)
-    refusal = one.refusal if one.fix else ""
+    refusal = item.refusal if item.fix else ""
     note = finding.severity is Severity.INFO  # its fix was asked for by name
     said = " ".join(filter(None, ("" if note and refusal else finding.next, refusal)))
     more = f"hermes-doctor explain {finding.code}{pages}"
@@ -250,10 +250,11 @@ def suggestion(finding: Finding, options: str) -> str:
     return f"{suggested[0]}{options}" if suggested else ""
 
 
-def _later(one: PlannedItem) -> str:
+def _later(item: PlannedItem) -> str:
     """The fixes that would be tried next, and which of them ask first."""
     return ", then ".join(
-        fix.id + (", which asks first" if fix.safety is Safety.CONFIRM else "") for fix in one.later
+        fix.id + (", which asks first" if fix.safety is Safety.CONFIRM else "")
+        for fix in item.later
     )
 
 
@@ -281,7 +282,7 @@ def receipt_lines(
     saved = any(item.is_applied for item in items)
     if saved:
         yield row(("✓ ", "good"), f"backup {journal.id} made and verified")
-    shown, cut = many_lines.split(list(enumerate(items, 1)), _same_result)
+    shown, cut = diff.split(list(enumerate(items, 1)), _same_result)
     for number, item in shown:
         mark = _MARK[item.outcome]
         if item.outcome == "verified" and item.notes and _loses(item):
@@ -349,9 +350,9 @@ def _tells_loss(note: str) -> bool:
     return any(word in note for word in (" lost", "Lost:", " in part", "cannot be saved"))
 
 
-def open_item_lines(one: PlannedItem, why: str, command: str) -> Iterator[Line]:
+def open_item_lines(item: PlannedItem, why: str, command: str) -> Iterator[Line]:
     """A problem that was not repaired, why not, and the command that helps."""
-    finding = one.finding
+    finding = item.finding
     yield row(
         ("– ", "warning"), (finding.code, "strong"), f"  {finding.title}. {why}".rstrip(), hang=2
     )
@@ -362,16 +363,16 @@ def choice_lines(
     items: Sequence[PlannedItem], command: Callable[[PlannedItem], str], options: str
 ) -> Iterator[Line]:
     """The persons whom the operator can choose, each with the whole command; the first few."""
-    for code in dict.fromkeys(one.finding.code for one in items):
+    for code in dict.fromkeys(planned.finding.code for planned in items):
         same = [one for one in items if one.finding.code == code]
         yield row(("– ", "warning"), (code, "strong"), f"  {CHOOSE}, because {PERSONAL}:", hang=2)
-        for one in same[:MOST_PERSONS]:
-            if one.steps:
-                step = one.steps[0].sentence()
-                yield row(f"{one.finding.title}. {step}:", indent=2, hang=2)
-                yield row((command(one), "command"), indent=4)
+        for item in same[:MOST_PERSONS]:
+            if item.steps:
+                step = item.steps[0].sentence()
+                yield row(f"{item.finding.title}. {step}:", indent=2, hang=2)
+                yield row((command(item), "command"), indent=4)
             else:
-                yield row(f"{one.finding.title}. {one.refusal or NO_FIX}", indent=2, hang=2)
+                yield row(f"{item.finding.title}. {item.refusal or NO_FIX}", indent=2, hang=2)
         if len(same) > MOST_PERSONS:
             more = f"hermes-doctor check -v --only {code}{options}"
             yield row(f"and {len(same) - MOST_PERSONS} more: ", (more, "command"), indent=2)
@@ -419,7 +420,7 @@ def _tally(
 ) -> tuple[int, int, int]:
     """How many problems are repaired, of how many, and how many were skipped."""
     numbers = Problems(before).numbers() if before and before.complete else {}
-    open_ = {one.key for one in report.findings}
+    open_ = {finding.key for finding in report.findings}
     ended: dict[object, bool] = {}
     last = {(item.code, item.subject): item for run in runs for item in run.items}
     for key, item in last.items():
@@ -443,22 +444,22 @@ def plan_document(
     """The plan as JSON data; `command` makes the command that applies one item without asking."""
     return [
         {
-            "code": one.finding.code,
-            "subject": one.finding.subject,
-            "fix": one.fix.id if one.fix else None,
-            "safety": one.fix.safety.value if one.fix else None,
+            "code": item.finding.code,
+            "subject": item.finding.subject,
+            "fix": item.fix.id if item.fix else None,
+            "safety": item.fix.safety.value if item.fix else None,
             "steps": [
                 {"what": step.sentence(), "diff": _diff(step), "losses": step.losses() or None}
-                for step in one.steps
+                for step in item.steps
             ],
-            "asks": one.asks,
-            "unnamed": one.unnamed,
-            "personal": one.personal,
-            "command": command(one) if one.steps and one.refusal is None else None,
-            "refusal": one.refusal,
-            "later": [fix.id for fix in one.later],
+            "asks": item.asks,
+            "unnamed": item.unnamed,
+            "personal": item.personal,
+            "command": command(item) if item.steps and item.refusal is None else None,
+            "refusal": item.refusal,
+            "later": [fix.id for fix in item.later],
         }
-        for one in planned
+        for item in planned
     ]
 
 

@@ -10,9 +10,8 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from hermes_doctor import __version__
-from hermes_doctor.examination import ranking
-from hermes_doctor.message import clock, listed, ranges
-from hermes_doctor.model import (
+from hermes_doctor.core.message import clock, listed, ordinal, ranges
+from hermes_doctor.core.model import (
     DOWN,
     Finding,
     Mark,
@@ -22,9 +21,9 @@ from hermes_doctor.model import (
     VerdictKind,
     effect_of,
 )
-from hermes_doctor.render.recurrence import recurrence
+from hermes_doctor.core.terminal.lines import BLANK, Line, Span, cell_width, row, rows_of, tilde
+from hermes_doctor.diagnosis.examination import ranking
 from hermes_doctor.render.report_rest import evidence_lines, new_mutes, rest_of, todo
-from hermes_doctor.terminal.lines import BLANK, Line, Span, row, rows_of, tilde
 
 ROWS, COLUMNS = 24, 80  # the screen that a report is made for
 _LEVELS = ("titles", "brief", "step", "clipped", "one", "full")
@@ -169,7 +168,7 @@ def _problem(report: Report, tree: ranking.Problems, place: int, level: str) -> 
     behind = tree.consequences(place)
     whole = level in ("clipped", "one", "full", "all")
     if behind and not whole:
-        codes = listed(sorted({one.code for one in behind}), MOST_CONSEQUENCES)
+        codes = listed(sorted({finding.code for finding in behind}), MOST_CONSEQUENCES)
         yield row((f"└ leads to {codes}", "faint"), indent=4, hang=2)
     if level == "titles":
         return
@@ -195,9 +194,9 @@ def _problem(report: Report, tree: ranking.Problems, place: int, level: str) -> 
 
 def _effects(behind: Sequence[Finding], every: bool) -> Iterator[Line]:
     shown = behind if every else behind[:MOST_CONSEQUENCES]
-    for one in shown:
-        when = f"{clock(one.since)} " if one.since else ""
-        yield row(f"└ {when}{one.title}", indent=4, hang=2, right=(one.code, "faint"))
+    for finding in shown:
+        when = f"{clock(finding.since)} " if finding.since else ""
+        yield row(f"└ {when}{finding.title}", indent=4, hang=2, right=(finding.code, "faint"))
     if len(behind) > len(shown):
         yield row((f"└ and {len(behind) - len(shown)} more", "faint"), indent=4)
 
@@ -208,7 +207,7 @@ def _next(report: Report, judged: Verdict, tree: ranking.Problems) -> Iterator[L
     commands: list[tuple[str, str]] = []
     if judged.kind is VerdictKind.NOT_SET_UP:
         commands.append(("hermes setup", "choose a model and a platform"))
-    broken = any(one[0].severity.rank <= Severity.ERROR.rank for one in problems)
+    broken = any(problem[0].severity.rank <= Severity.ERROR.rank for problem in problems)
     if judged.kind is VerdictKind.STOPPED and not broken:
         commands.append(_start(report))
     fixable = tree.repairable()
@@ -220,7 +219,9 @@ def _next(report: Report, judged: Verdict, tree: ranking.Problems) -> Iterator[L
         code = judged.primary.code if judged.primary else problems[0][0].code
         explain = f"hermes-doctor explain {code}{report.page_options}"
         commands.append((explain, "more about this problem"))
-    suggested = [one.data["suggests"] for one in report.findings if "suggests" in one.data]
+    suggested = [
+        finding.data["suggests"] for finding in report.findings if "suggests" in finding.data
+    ]
     commands += [(f"{command}{report.options}", purpose) for command, purpose in suggested]
     if commands:
         yield BLANK
@@ -229,10 +230,10 @@ def _next(report: Report, judged: Verdict, tree: ranking.Problems) -> Iterator[L
 
 def _start(report: Report) -> tuple[str, str]:
     """How to start a gateway that was stopped."""
-    for one in filter(report.offer, report.findings):
-        if (effect := effect_of(one, report.effects)) and effect.part == DOWN:
+    for finding in filter(report.offer, report.findings):
+        if (effect := effect_of(finding, report.effects)) and effect.part == DOWN:
             return (
-                f"hermes-doctor fix {one.code}{report.options}",
+                f"hermes-doctor fix {finding.code}{report.options}",
                 "show how to start it; changes nothing",
             )
     return "hermes gateway run", "start the bot in this terminal"
@@ -246,3 +247,17 @@ def _commands(commands: Sequence[tuple[str, str]]) -> Iterator[Line]:
         lead = "      " if number else "Next: "
         shown = f"{command:<{max(widths)}}" if fits else command
         yield row(lead, (shown, "command"), f"  {purpose}", hang=8)
+
+
+_AROUND = 9
+"""Cells for the number and mark before a title, the separator, and the space before the code."""
+
+
+def recurrence(report: Report, finding: Finding, more: str, columns: int) -> tuple[str, str]:
+    """What to write behind the title, and what to write below it; at most one is not empty."""
+    times = (report.times or {}).get(finding.key, 1)
+    if times < 2:
+        return "", ""
+    said = f"{ordinal(times)} time in 7 days"
+    taken = cell_width(f"{finding.title}{more}{said}{finding.code}") + _AROUND
+    return (f" · {said}", "") if taken <= columns else ("", said)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from hermes_doctor.message import ago, count, listed, shorten, text
-from hermes_doctor.model import CheckResult, Finding, Report, Severity, Status
-from hermes_doctor.terminal.lines import BLANK, Line, row
+from hermes_doctor.core.message import ago, count, listed, shorten, text
+from hermes_doctor.core.model import CheckResult, Finding, Report, Severity, Status
+from hermes_doctor.core.terminal.lines import BLANK, Line, row
 
 COLUMNS = 80
 NEW = timedelta(days=1)
@@ -23,10 +23,14 @@ def evidence_lines(finding: Finding, most: int, *, short: bool = False) -> Itera
     """The first pieces of evidence of a finding."""
     shown = finding.evidence[:most]
     left = len(finding.evidence) - len(shown)
-    for number, one in enumerate(shown, 1):
+    for number, evidence in enumerate(shown, 1):
         more = f"   ({left} more)" if left and number == len(shown) else ""
-        said = shorten(one.what, max(60, SHORT - len(one.where + more))) if short else one.what
-        yield row((f"{one.where}  ", "faint"), said, (more, "faint"), indent=4, hang=2)
+        said = (
+            shorten(evidence.what, max(60, SHORT - len(evidence.where + more)))
+            if short
+            else evidence.what
+        )
+        yield row((f"{evidence.where}  ", "faint"), said, (more, "faint"), indent=4, hang=2)
 
 
 def todo(report: Report, findings: Sequence[Finding]) -> str:
@@ -34,17 +38,21 @@ def todo(report: Report, findings: Sequence[Finding]) -> str:
 
     If a problem has neither and no fix, the step of its first consequence is shown.
     """
-    for one in findings:
-        if said := " ".join(filter(None, (one.next, report.refusal(one)))):
+    for finding in findings:
+        if said := " ".join(filter(None, (finding.next, report.refusal(finding)))):
             return said
-        if report.offer(one):
+        if report.offer(finding):
             return ""
     return ""
 
 
 def rest_of(report: Report, every: bool, problems: bool) -> Iterator[Line]:
     """What is not a problem: passed checks, checks without an answer, and notes."""
-    notes = [one for one in report.findings if one.severity is Severity.INFO and not one.muted]
+    notes = [
+        finding
+        for finding in report.findings
+        if finding.severity is Severity.INFO and not finding.muted
+    ]
     yield from _muted(report, every)
     if every:
         yield from _notes(report, notes)
@@ -54,7 +62,7 @@ def rest_of(report: Report, every: bool, problems: bool) -> Iterator[Line]:
         yield from _notes(report, notes)
         notes = []
     passed = report.count_checks(Status.OK)
-    open_ = [one for one in report.checks if one.status in (Status.UNKNOWN, Status.CRASHED)]
+    open_ = [check for check in report.checks if check.status in (Status.UNKNOWN, Status.CRASHED)]
     more = f"hermes-doctor check -v{report.options}"
     if open_:
         rest = f" (and {len(open_) - 1} more)" if len(open_) > 1 else ""
@@ -76,9 +84,15 @@ def new_mutes(report: Report) -> Iterator[Line]:
     """
     since = [(one, report.muted_since.get(one.key)) for one in report.findings if one.muted]
     new = [(one, at) for one, at in since if at and report.started_at - at < NEW]
-    for one, at in new[:MOST_NEW]:
-        said = text("muted since {time}: ", time=ago(at, report.started_at))
-        yield row(("! ", "warning"), (said, "faint"), one.title, hang=2, right=(one.code, "faint"))
+    for finding, at in new[:MOST_NEW]:
+        message = text("muted since {time}: ", time=ago(at, report.started_at))
+        yield row(
+            ("! ", "warning"),
+            (message, "faint"),
+            finding.title,
+            hang=2,
+            right=(finding.code, "faint"),
+        )
     if len(new) > MOST_NEW:
         yield row(
             ("! ", "warning"),
@@ -98,8 +112,10 @@ def _muted(report: Report, every: bool) -> Iterator[Line]:
         return
     if every:
         yield row(("Muted", "strong"))
-        for one in muted:
-            yield row(("· ", "faint"), one.title, indent=2, hang=2, right=(one.code, "faint"))
+        for finding in muted:
+            yield row(
+                ("· ", "faint"), finding.title, indent=2, hang=2, right=(finding.code, "faint")
+            )
         yield BLANK
         return
     codes = listed(sorted({one.code for one in muted}), MOST_CODES)
@@ -111,12 +127,12 @@ def _notes(report: Report, notes: Sequence[Finding]) -> Iterator[Line]:
     if not notes:
         return
     yield row(("Notes", "strong"))
-    for one in notes:
-        yield row(("· ", "faint"), one.title, indent=2, hang=2, right=(one.code, "faint"))
-        yield from evidence_lines(one, len(one.evidence))
-        if one.detail:
-            yield row(one.detail, indent=4)
-        if said := todo(report, [one]):
+    for note in notes:
+        yield row(("· ", "faint"), note.title, indent=2, hang=2, right=(note.code, "faint"))
+        yield from evidence_lines(note, len(note.evidence))
+        if note.detail:
+            yield row(note.detail, indent=4)
+        if said := todo(report, [note]):
             yield row(said, indent=4)
     yield BLANK
 

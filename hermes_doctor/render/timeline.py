@@ -8,9 +8,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.examination.timeline import Timeline, TimelineEvent
-from hermes_doctor.message import ago, clock
-from hermes_doctor.terminal.lines import BLANK, Line, row, tilde
+from hermes_doctor.core.message import ago, clock
+from hermes_doctor.core.terminal.lines import BLANK, Line, row, tilde
+from hermes_doctor.diagnosis.examination.timeline import Timeline, TimelineEvent
 
 _MARKS = {
     "start": ("▶", "good"),

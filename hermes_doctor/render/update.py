@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.installation.details import InstallationDetails
-from hermes_doctor.message import count
-from hermes_doctor.model import Severity
-from hermes_doctor.terminal.lines import Line, row
-from hermes_doctor.updates.after_update import Outcome
+from hermes_doctor.core.message import count
+from hermes_doctor.core.model import Severity
+from hermes_doctor.core.terminal.lines import Line, row
+from hermes_doctor.hermes.installation.details import InstallationDetails
+from hermes_doctor.operations.updates.after_update import Outcome
 
 _MARK = {Severity.CRITICAL: "error", Severity.ERROR: "error", Severity.WARNING: "warning"}
 
@@ -32,10 +32,12 @@ def lines(outcome: Outcome, home: Path, options: Callable[[Path], str]) -> Itera
         yield row(("✗ ", "error"), f"{text[:1].upper()}{text[1:]}.", hang=2)
     for text in outcome.elsewhere:
         yield row(("! ", "warning"), f"{text}; `rollback` does not cover it.", hang=2)
-    for one in outcome.broke:
-        subject = f" ({one.subject})" if one.subject else ""
+    for finding in outcome.broke:
+        subject = f" ({finding.subject})" if finding.subject else ""
         yield row(
-            ("! ", _MARK.get(one.severity, "faint")), f"{one.code}: {one.title}{subject}", hang=2
+            ("! ", _MARK.get(finding.severity, "faint")),
+            f"{finding.code}: {finding.title}{subject}",
+            hang=2,
         )
     for text in outcome.crashed[:MOST_CRASHED]:
         yield row(("? ", "warning"), f"The check {text}", hang=2)
@@ -73,8 +75,12 @@ def _versions(before: InstallationDetails | None, after: InstallationDetails | N
         return f"Hermes is still {after.version}."
     commits = before.version == after.version and before.revision and after.revision
     old, new = (
-        (f"{one.version} ({(one.revision or '')[:12]})" if commits else one.version)
-        for one in (before, after)
+        (
+            f"{installation_details.version} ({(installation_details.revision or '')[:12]})"
+            if commits
+            else installation_details.version
+        )
+        for installation_details in (before, after)
     )
     return f"Hermes {old} was updated to {new}."
 
@@ -97,11 +103,11 @@ def document(outcome: Outcome) -> dict[str, Any]:
         "crashed": list(outcome.crashed),
         "broke": [
             {
-                "code": one.code,
-                "severity": one.severity.value,
-                "title": one.title,
-                "subject": one.subject,
+                "code": finding.code,
+                "severity": finding.severity.value,
+                "title": finding.title,
+                "subject": finding.subject,
             }
-            for one in outcome.broke
+            for finding in outcome.broke
         ],
     }

@@ -1,5 +1,1 @@
-"""Apply a repair plan as a transaction that can be rolled back, recovered and undone.
-
-The phases are preflight, backup, stage, commit, verify, receipt. `repair` executes the `steps`,
-records its progress in a `records` journal and saves the old files in the `backup` vault.
-"""
+"""From a finding to a repair that is proven, and that can be undone."""

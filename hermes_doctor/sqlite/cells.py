@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
-from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.sqlite.table_rows import Value
+from hermes_doctor.core.lazy import NamedTuple
 
+Value = None | int | float | str | bytes
 LEAF, INTERIOR, INDEX_LEAF, INDEX_INTERIOR = 13, 5, 10, 2
 PARSE_ERRORS = (IndexError, ValueError, struct.error)
 """The exceptions that parsing a damaged page raises; callers catch them for each cell."""
@@ -36,8 +35,7 @@ class Cell(NamedTuple):
     bad_overflow: bool = False
 
 
-@dataclass(slots=True)
-class Row:
+class Row(NamedTuple):
     """One decoded row; values that could not be read are `LOST`."""
 
     rowid: int
@@ -71,10 +69,15 @@ def page_header(page: bytes, offset: int, usable: int) -> tuple[int, tuple[int, 
         or content > usable
         or content < start + 2 * cells
         or free >= usable
-        or (cells == 0 and kind <= 5)
+        or (cells == 0 and kind <= 5 and not offset)  # the first page may have no room for one
     ):
         return None
     return kind, struct.unpack_from(f">{cells}H", page, start)
+
+
+def children_of(page: bytes, offset: int, cells: tuple[int, ...]) -> list[int]:
+    """The children of an interior page, whose header is at `offset`."""
+    return [struct.unpack_from(">I", page, at)[0] for at in (*cells, offset + 8)]
 
 
 def varint(data: bytes, offset: int) -> tuple[int, int]:
@@ -163,6 +166,12 @@ def values_of(
     return values
 
 
+def record(payload: bytes) -> list[Value | LostValue]:
+    """The values of a complete record."""
+    kinds, offset = kinds_of(payload)
+    return values_of(payload, kinds, offset, whole=True)
+
+
 def truncated_value(payload: bytes, kinds: list[int], offset: int) -> bytes:
     """The available bytes of the value in which a truncated payload ends."""
     for kind in kinds:
@@ -187,7 +196,7 @@ class RawText(bytes):
 
 
 def text(raw: bytes) -> str:
-    """Decode stored text; return `Mangled` if it is not valid UTF-8."""
+    """Decode stored text; return a `ReplacedText` if it is not valid UTF-8."""
     try:
         return raw.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Complete the schema of a database that is not in use; every row is kept."""
+"""Create an empty database with the schema of a release, or complete the schema of one."""
 
 from __future__ import annotations
 
@@ -7,19 +7,24 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hermes_doctor.message import text
-from hermes_doctor.model import CannotFix
+from hermes_doctor.core.model import CannotFix
 from hermes_doctor.sqlite import fulltext
-from hermes_doctor.sqlite.blueprint import Blueprint, Column, TableBlueprint
-from hermes_doctor.sqlite.changed_parts import ChangedPart
-from hermes_doctor.sqlite.column_rules import (
+from hermes_doctor.sqlite.blueprint import (
     FORMER_NAMES,
+    Blueprint,
+    Column,
+    TableBlueprint,
     can_append,
     column_definition,
     quote_name,
     value_for_old_rows,
 )
-from hermes_doctor.sqlite.missing_parts import MissingPart, triggers_feeding, words_of
+from hermes_doctor.sqlite.schema_differences import (
+    ChangedPart,
+    MissingPart,
+    triggers_feeding,
+    words_of,
+)
 
 
 def complete(
@@ -38,20 +43,11 @@ def complete(
             work.make(missing, changed)
             db.execute("COMMIT")
             return work.messages
-    except sqlite3.IntegrityError as error:
-        raise CannotFix(
-            text(
-                "rows that exist twice or lack a value prevent it ({error})",
-                error=error.sqlite_errorname,
-            )
-        ) from error
     except sqlite3.Error as error:
-        raise CannotFix(
-            text(
-                "SQLite could not complete the schema ({error})",
-                error=error.sqlite_errorname,
-            )
-        ) from error
+        reason = "SQLite could not complete the schema ({error})"
+        if isinstance(error, sqlite3.IntegrityError):
+            reason = "rows that exist twice or lack a value prevent it ({error})"
+        raise CannotFix(reason, error=error.sqlite_errorname) from error
 
 
 class _Completion:
@@ -73,33 +69,33 @@ class _Completion:
         touched: dict[str, list[Column]] = {}
         missing = [*missing, *self._given_up(changed)]
         touched |= {table: [] for table in self.again}
-        for one in missing:
-            table = self.plan.tables.get(one.table)
-            column = table.column(one.name) if table and one.kind == "column" else None
+        for part in missing:
+            table = self.plan.tables.get(part.table)
+            column = table.column(part.name) if table and part.kind == "column" else None
             if table:
-                touched.setdefault(one.table, []).extend([column] if column else [])
+                touched.setdefault(part.table, []).extend([column] if column else [])
         for name, lost in touched.items():
             self._table(self.plan.tables[name], lost)
         for name, sql in self.plan.indexes.items():
             if self.plan.table_of[name] in touched and not self._has(name):
                 self._index(name, sql)
-        for one in missing:
-            if one.kind == "view" and not self._has(one.name):
-                self.db.execute(self.plan.views[one.name])
+        for part in missing:
+            if part.kind == "view" and not self._has(part.name):
+                self.db.execute(self.plan.views[part.name])
         for virtual in self.plan.virtual:
             self._full_text(virtual, missing, set(touched))
 
     def _given_up(self, changed: Sequence[ChangedPart]) -> Iterator[MissingPart]:
         """Drop changed indexes and triggers and yield them as missing; mark tables to rebuild."""
-        for one in changed:
-            if one.kind in ("column", "key"):
-                self.again.add(one.table)
-                self.renumbered |= {one.table} if one.kind == "key" else set()
+        for part in changed:
+            if part.kind in ("column", "key"):
+                self.again.add(part.table)
+                self.renumbered |= {part.table} if part.kind == "key" else set()
             else:
-                self.db.execute(f"DROP {one.kind} {quote_name(one.name)}")
-                self.dropped.add(one.name)
-                self.messages.append(f"The {one.kind} {one.name} was made as declared.")
-                yield MissingPart(one.kind, one.table, one.name, "unknown")
+                self.db.execute(f"DROP {part.kind} {quote_name(part.name)}")
+                self.dropped.add(part.name)
+                self.messages.append(f"The {part.kind} {part.name} was made as declared.")
+                yield MissingPart(part.kind, part.table, part.name, "unknown")
 
     def _index(self, name: str, sql: str) -> None:
         """Create an index. Skip it if duplicate values prevent it, or if it needs a key column that
@@ -117,7 +113,7 @@ class _Completion:
         The full-text table may have the only copy of the text of a lost column. In that case the
         rows that it has stay as they are.
         """
-        wanted = {one.name for one in missing if one.kind != "column"}
+        wanted = {part.name for part in missing if part.kind != "column"}
         triggers = [name for name in triggers_feeding(self.plan, virtual) if not self._has(name)]
         if virtual in wanted:
             self.db.execute(self.plan.virtual[virtual])
@@ -131,25 +127,30 @@ class _Completion:
             return  # they need a key column that only Hermes can add
         for name in triggers:
             self.db.execute(self.plan.triggers[name])
-        told = set().union(*(words_of(self.plan.triggers[name]) for name in triggers))
-        lost = any(one.kind == "column" and one.name in told for one in missing)
-        if self._search(virtual).external:
-            self.db.execute(f"INSERT INTO {virtual}({virtual}) VALUES ('rebuild')")
-        elif lost:
-            self._index_new_rows(virtual)
+        named = set().union(*(words_of(self.plan.triggers[name]) for name in triggers))
+        lost = any(part.kind == "column" and part.name in named for part in missing)
+        index = self._search(virtual)
+        if index.external:
+            fulltext.rebuild(self.db, index)
+        elif lost:  # index the rows that it lacks; keep the text that it has of the others
+            rows = f"SELECT rowid FROM {quote_name(index.table)}"
+            self.db.execute(f"DELETE FROM {virtual} WHERE rowid NOT IN ({rows})")
+            lacking = f"WHERE new.rowid NOT IN (SELECT rowid FROM {virtual})"
+            self.db.execute(fulltext.indexing_sql(index, "main", lacking))
         else:
-            self._index_anew(virtual)
+            self.db.execute(f"DELETE FROM {virtual}")
+            self.db.execute(fulltext.indexing_sql(index, "main"))
 
     def _can_run(self, trigger: str) -> bool:
         """Whether the table has all columns that a trigger names."""
         table = self.plan.tables[self.plan.table_of[trigger]]
         there = self._columns(table.name)
         named = words_of(self.plan.triggers[trigger])
-        return all(one.name in there for one in table.columns if one.name in named)
+        return all(column.name in there for column in table.columns if column.name in named)
 
     def _has(self, name: str) -> bool:
-        found = self.db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,))
-        return found.fetchone() is not None
+        rows = self.db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (name,))
+        return rows.fetchone() is not None
 
     def _table(self, table: TableBlueprint, lost: list[Column]) -> None:
         if not self._has(table.name):
@@ -193,9 +194,7 @@ class _Completion:
             for column in lost
         }
         if not all(values.values()) or any(column.key for column in strange):
-            raise CannotFix(
-                text("{table} lacks a column without a default value", table=table.name)
-            )
+            raise CannotFix("{table} lacks a column without a default value", table=table.name)
         belongings = db.execute(
             "SELECT sql FROM sqlite_master"
             " WHERE tbl_name = ? AND type IN ('index', 'trigger') AND sql IS NOT NULL",
@@ -240,9 +239,7 @@ class _Completion:
     def _columns(self, table: str) -> dict[str, Column]:
         rows = self.db.execute(f"PRAGMA table_xinfo({quote_name(table)})").fetchall()
         if any(row[6] for row in rows):
-            raise CannotFix(
-                text("{table} has computed columns, which Hermes never creates", table=table)
-            )
+            raise CannotFix("{table} has computed columns, which Hermes never creates", table=table)
         return {row[1]: Column(row[1], row[2], bool(row[3]), row[4], row[5]) for row in rows}
 
     def _sequence(self, table: str) -> int | None:
@@ -251,19 +248,6 @@ class _Completion:
             return None
         row = self.db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
         return row[0] if row and isinstance(row[0], int) else None
-
-    def _index_new_rows(self, virtual: str) -> None:
-        """Index the rows that a full-text table lacks; keep the text that it has of the others."""
-        index = self._search(virtual)
-        rows = f"SELECT rowid FROM {quote_name(index.table)}"
-        self.db.execute(f"DELETE FROM {virtual} WHERE rowid NOT IN ({rows})")
-        lacking = f"WHERE new.rowid NOT IN (SELECT rowid FROM {virtual})"
-        self.db.execute(fulltext.indexing_sql(index, "main", lacking))
-
-    def _index_anew(self, virtual: str) -> None:
-        """Fill a full-text table from the rows, with the statement of its insert trigger."""
-        self.db.execute(f"DELETE FROM {virtual}")
-        self.db.execute(fulltext.indexing_sql(self._search(virtual), "main"))
 
     def _search(self, virtual: str) -> fulltext.FulltextIndex:
         """The full-text table as the release declares it, with how it is filled."""
@@ -274,3 +258,29 @@ class _Completion:
 def _renamed(sql: str, name: str) -> str:
     """The CREATE TABLE statement of the atlas with another table name."""
     return f"CREATE TABLE {quote_name(name)} " + sql[sql.index("(") :]
+
+
+def create(path: Path, plan: Blueprint) -> sqlite3.Connection:
+    """Create the database without its lazy tables and return an open connection.
+
+    A full-text table that this SQLite cannot create is omitted with its triggers, as Hermes does.
+    """
+    db = sqlite3.connect(path)
+    lazy = {table.name for table in plan.tables.values() if table.created_on_demand}
+    for table in plan.tables.values():
+        if not table.created_on_demand:
+            db.execute(table.sql)
+    for name, sql in plan.indexes.items():
+        if plan.table_of[name] not in lazy:
+            db.execute(sql)
+    for sql in plan.views.values():
+        db.execute(sql)
+    for name, sql in plan.virtual.items():
+        with contextlib.suppress(sqlite3.OperationalError):
+            db.execute(sql)
+            for trigger in triggers_feeding(plan, name):
+                db.execute(plan.triggers[trigger])
+    if plan.version is not None:
+        db.execute("INSERT INTO schema_version VALUES (?)", (plan.version,))
+    db.commit()
+    return db

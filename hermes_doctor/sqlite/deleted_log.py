@@ -17,16 +17,21 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.message import text
-from hermes_doctor.model import CannotFix
+from hermes_doctor.core.lazy import NamedTuple
+from hermes_doctor.core.model import CannotFix
+from hermes_doctor.core.system import disk
+from hermes_doctor.core.system.workers import run_as_owner
 from hermes_doctor.sqlite import wal
-from hermes_doctor.sqlite.column_rules import quote_name
-from hermes_doctor.sqlite.errors import name_of
-from hermes_doctor.sqlite.integrity import integrity_errors
-from hermes_doctor.sqlite.soundness import OK, OTHER_RELEASE, address
-from hermes_doctor.system import disk
-from hermes_doctor.system.workers import run_as_owner
+from hermes_doctor.sqlite.blueprint import quote_name
+from hermes_doctor.sqlite.examine.soundness import (
+    OK,
+    OTHER_RELEASE,
+    address,
+    integrity_errors,
+    name_of,
+)
+from hermes_doctor.sqlite.files import OpenFiles
+from hermes_doctor.sqlite.header import page_size_of
 
 TRIES = 20
 
@@ -38,7 +43,9 @@ class DatabaseImage:
         self.main = main
         self.log_fd = log
         self.log = wal.read(log) if log is not None else wal.EMPTY
-        self.page_size = self.log.page_size if self.log.pages else _page_size(main)
+        self.page_size = (
+            self.log.page_size if self.log.pages else page_size_of(os.pread(main, 18, 0)) or 4096
+        )
         size = os.fstat(main).st_size
         self.count = self.log.db_pages if self.log.pages else size // self.page_size
 
@@ -72,9 +79,14 @@ class DatabaseImage:
                 versions.setdefault(number, []).append((other.log_fd or 0, place))
         for number, page in self.pages():
             at = (number - 1) * self.page_size
-            if any(page in (one.page(number), _read(one.main, page, at)) for one in images):
+            if any(
+                page in (image.page(number), os.pread(image.main, len(page), at))
+                for image in images
+            ):
                 continue
-            if not any(_read(fd, page, place) == page for fd, place in versions.get(number, ())):
+            if not any(
+                os.pread(fd, len(page), place) == page for fd, place in versions.get(number, ())
+            ):
                 return False
         return True
 
@@ -83,7 +95,7 @@ class DatabaseImage:
         step = wal.FRAME + self.log.page_size
         for frame in range(self.log.frames if self.log_fd is not None else 0):
             assert self.log_fd is not None
-            at = wal.HEAD + frame * step
+            at = wal.LOG_HEAD + frame * step
             (number,) = struct.unpack(">I", os.pread(self.log_fd, 4, at))
             yield number, at + wal.FRAME
 
@@ -96,42 +108,31 @@ class DatabaseImage:
                 disk.write_at(fd, self.page(number), (number - 1) * self.page_size)
 
 
-def _read(fd: int, like: bytes, at: int) -> bytes:
-    return os.pread(fd, len(like), at)
-
-
-def _page_size(main: int) -> int:
-    found = os.pread(main, 18, 0)[16:18]
-    size = int.from_bytes(found, "big")
-    size = 65536 if size == 1 else size
-    return size if size >= 512 and size & (size - 1) == 0 else 4096
-
-
 def copy(main: int, log: int | None, index: int | None, target: Path) -> dict[Path, str]:
     """Copy a file and its log, which a process may be writing, as one consistent state.
 
     The new files are named `target`, with -wal and -shm. Each is returned with the SHA-256 of what
     was read, which is compared with the disk. Raises CannotFix if the writer is too fast.
     """
-    made = tuple(target.with_name(target.name + suffix) for suffix in ("", "-wal", "-shm"))
+    targets = tuple(target.with_name(target.name + suffix) for suffix in ("", "-wal", "-shm"))
     for _ in range(TRIES):
-        for path in made:
+        for path in targets:
             disk.remove(path)
-        before, known = _mark(main, log), _committed(index)
-        found = {
+        before, known = _mark(main, log), OpenFiles(main, log, index).shm_header()
+        digests = {
             path: _copy(fd, path)
-            for path, fd in zip(made, (main, log, index), strict=True)
+            for path, fd in zip(targets, (main, log, index), strict=True)
             if fd is not None
         }
-        if _mark(main, log) == before and _holds(made[1], known, log):
-            if any(disk.digest(path) != sha256 for path, sha256 in found.items()):
+        if _mark(main, log) == before and _holds(targets[1], known, log):
+            if any(disk.digest(path) != sha256 for path, sha256 in digests.items()):
                 raise CannotFix(
-                    text("the copy of {target} differs from the original", target=target.name)
+                    "the copy of {target} differs from the original", target=target.name
                 )
-            return found
-    for path in made:
+            return digests
+    for path in targets:
         disk.remove(path)
-    raise CannotFix(text("{target} changes too fast to be copied", target=target.name))
+    raise CannotFix("{target} changes too fast to be copied", target=target.name)
 
 
 def _copy(source: int, target: Path) -> str:
@@ -147,14 +148,10 @@ def _copy(source: int, target: Path) -> str:
 
 def _mark(main: int, log: int | None) -> tuple[object, ...]:
     """A mark that changes when the log is restarted, or when a file without a log is written."""
-    if log is not None and (head := os.pread(log, wal.HEAD, 0)):
+    if log is not None and (head := os.pread(log, wal.LOG_HEAD, 0)):
         return (head,)
     st = os.fstat(main)
     return st.st_size, st.st_mtime_ns, st.st_ctime_ns
-
-
-def _committed(index: int | None) -> wal.ShmHeader | None:
-    return wal.ShmHeader.parse(os.pread(index, 136, 0)) if index is not None else None
 
 
 def _holds(path: Path, known: wal.ShmHeader | None, log: int | None) -> bool:
@@ -241,8 +238,8 @@ def _compare(first: Path, second: Path) -> str:
     return json.dumps([*verdicts, _some(missing), _some(different)])
 
 
-def _some(found: dict[str, int]) -> dict[str, int]:
-    return {table: count for table, count in found.items() if count}
+def _some(counts: dict[str, int]) -> dict[str, int]:
+    return {table: count for table, count in counts.items() if count}
 
 
 def _verdict(path: Path) -> str:
@@ -251,7 +248,7 @@ def _verdict(path: Path) -> str:
             errors = integrity_errors(db)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         return name_of(error)
-    return OK if all(one.startswith(OTHER_RELEASE) for one in errors) else "damaged"
+    return OK if all(error.startswith(OTHER_RELEASE) for error in errors) else "damaged"
 
 
 def _tables(db: sqlite3.Connection) -> list[str]:
@@ -275,7 +272,9 @@ def _rows(db: sqlite3.Connection, table: str) -> tuple[int, int]:
     total = db.execute(f"SELECT count(*) FROM main.{name}").fetchone()[0]
     if columns != theirs:
         return (total, 0) if not theirs else (0, total)
-    unequal = " OR ".join(f"a.{quote_name(one)} IS NOT b.{quote_name(one)}" for one in columns)
+    unequal = " OR ".join(
+        f"a.{quote_name(column)} IS NOT b.{quote_name(column)}" for column in columns
+    )
     joined = f"FROM main.{name} a LEFT JOIN other.{name} b ON a.rowid = b.rowid"
     try:
         missing = db.execute(f"SELECT count(*) {joined} WHERE b.rowid IS NULL").fetchone()[0]

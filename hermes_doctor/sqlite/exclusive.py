@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hermes_doctor.message import text
-from hermes_doctor.model import Trouble
+from hermes_doctor.core.model import Trouble
 
 _FIRST, _LENGTH = 0x40000000, 512
 """The bytes that SQLite locks: pending, reserved and shared. A connection in WAL mode holds a
@@ -149,10 +148,8 @@ def _lock(fd: int, path: Path) -> None:
 
 def _in_use(path: Path) -> Trouble:
     return Trouble(
-        text(
-            "{path} is in use by another process. Nothing was changed. Stop "
-            "the gateway (and any other Hermes on this home) first, then try "
-            "again.",
-            path=path.name,
-        )
+        "{path} is in use by another process. Nothing was changed. Stop "
+        "the gateway (and any other Hermes on this home) first, then try "
+        "again.",
+        path=path.name,
     )

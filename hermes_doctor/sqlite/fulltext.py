@@ -14,11 +14,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 
-from hermes_doctor.lazy import pattern
-from hermes_doctor.model import CannotFix
-from hermes_doctor.sqlite.column_rules import quote_name
-from hermes_doctor.sqlite.fulltext_options import options
-from hermes_doctor.system import progress
+from hermes_doctor.core.lazy import pattern
+from hermes_doctor.core.model import CannotFix
+from hermes_doctor.core.system import progress
+from hermes_doctor.sqlite.blueprint import quote_name
+from hermes_doctor.sqlite.schema import HIGH_WATER, META, PROGRESS, options
 
 HASH = 16 * 1024 * 1024
 """Bytes of an index that are collected in memory and then written as one segment."""
@@ -61,22 +61,24 @@ def parse_indexes(virtual: Mapping[str, str], triggers: Mapping[str, str]) -> li
     """Parse full-text tables, each with the insert trigger that fills it."""
     fills = {}
     for sql in triggers.values():
-        found = INSERT.search(sql)
-        if found:
-            fills[found["name"]] = found
+        insertion = INSERT.search(sql)
+        if insertion:
+            fills[insertion["name"]] = insertion
     indexes = []
     for name, sql in virtual.items():
-        found = fills.get(name)
-        if found is None:
+        insertion = fills.get(name)
+        if insertion is None:
             indexes.append(FulltextIndex(name, sql))
             continue
-        _, _, text = "".join(found["values"].split()).partition(",")
+        _, _, text = "".join(insertion["values"].split()).partition(",")
         columns = tuple(TEXTS.findall(text))
         simple = "||''||".join(f"coalesce(new.{column},'')" for column in columns)
-        if "' '" not in found["values"] or text.lower() != simple.lower():
+        if "' '" not in insertion["values"] or text.lower() != simple.lower():
             columns = ()
         indexes.append(
-            FulltextIndex(name, sql, found["table"], found["fields"], found["values"], columns)
+            FulltextIndex(
+                name, sql, insertion["table"], insertion["fields"], insertion["values"], columns
+            )
         )
     return indexes
 
@@ -196,16 +198,13 @@ def check_integrity(
     return f"integrity-check of {index.name}"
 
 
-def split_slowest(
-    indexes: Sequence[FulltextIndex], *, threaded: bool
-) -> tuple[FulltextIndex | None, list[FulltextIndex]]:
-    """Separate the slowest index, for a thread of its own (`threaded`), from the others."""
-    slow = next(
-        (one for one in indexes if "trigram" in one.sql and one.table and not one.external), None
-    )
-    if not threaded or not can_write_shadow_tables():
-        slow = None
-    return slow, [one for one in indexes if one is not slow]
+def end_rebuild(database: sqlite3.Connection) -> bool:
+    """Delete the two numbers with which Hermes would continue a rebuild."""
+    there = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+    if database.execute(there, [META]).fetchone() is None:
+        return False
+    keys = [HIGH_WATER, PROGRESS]
+    return database.execute(f"DELETE FROM {META} WHERE key IN (?, ?)", keys).rowcount > 0
 
 
 @cache

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from pathlib import Path
 
-from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.system.files import Snapshot, open_regular, read_head
+from hermes_doctor.core.lazy import NamedTuple
+from hermes_doctor.core.system.files import Snapshot, open_regular, read_head
 
 MAGIC = b"SQLite format 3\0"
 PAGE_SIZES = frozenset(1 << n for n in range(9, 17))
@@ -32,11 +31,7 @@ class Header(NamedTuple):
     @property
     def page_size(self) -> int:
         """Bytes per page; 0 if the field is invalid."""
-        if len(self.head) < 100:
-            return 0
-        (raw,) = struct.unpack_from(">H", self.head, 16)
-        size = 65536 if raw == 1 else raw
-        return size if size in PAGE_SIZES else 0
+        return page_size_of(self.head) if len(self.head) >= 100 else 0
 
     @property
     def keeps_no_log(self) -> bool:
@@ -107,7 +102,14 @@ _OTHERS = (
 )
 
 
+def page_size_of(head: bytes) -> int:
+    """The page size in a header; 0 if it is not one that SQLite has."""
+    size = int.from_bytes(head[16:18], "big")
+    size = 65536 if size == 1 else size
+    return size if size in PAGE_SIZES else 0
+
+
 def read(path: Path, opener: Callable[[Path], int] = open_regular) -> Header:
     """Read the header of one database file."""
-    head, taken = read_head(path, 128, opener)
-    return Header(head, taken)
+    head, state = read_head(path, 128, opener)
+    return Header(head, state)

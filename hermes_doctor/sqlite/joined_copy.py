@@ -14,14 +14,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.message import text
-from hermes_doctor.model import CannotFix
+from hermes_doctor.core.lazy import NamedTuple
+from hermes_doctor.core.model import CannotFix
+from hermes_doctor.core.system import disk
+from hermes_doctor.core.system.files import ABSENT, open_regular, snapshot
+from hermes_doctor.core.system.privileges import as_owner_of
 from hermes_doctor.sqlite import rollback_journal as journals, wal
-from hermes_doctor.sqlite.header import MAGIC, PAGE_SIZES
-from hermes_doctor.system import disk
-from hermes_doctor.system.files import ABSENT, open_regular, snapshot
-from hermes_doctor.system.privileges import as_owner_of
+from hermes_doctor.sqlite.header import MAGIC, page_size_of
 
 
 class Parts(NamedTuple):
@@ -39,18 +38,18 @@ def is_needed(parts: Parts) -> bool:
             return False
         if _is_hot(journal):
             return True
-        found = wal.read(log) if log is not None else wal.EMPTY
+        frames = wal.read(log) if log is not None else wal.EMPTY
         held = os.fstat(main).st_size
-        if os.pread(main, len(MAGIC), 0) != MAGIC and _claims_too_much(found, held):
+        if os.pread(main, len(MAGIC), 0) != MAGIC and _claims_too_much(frames, held):
             return False  # it is not a database, and its log is only a part of one
-        return bool(found.pages)
+        return bool(frames.pages)
 
 
 def write_joined(parts: Parts, target: int) -> None:
     """Write the joined content into an empty file."""
     with _opened(parts) as (main, log, journal):
         if main is None:
-            raise CannotFix(text("{main} is missing", main=parts.main.name))
+            raise CannotFix("{main} is missing", main=parts.main.name)
         held = os.fstat(main).st_size
         disk.copy_range(main, target, 0, held)
         if _is_hot(journal):
@@ -62,9 +61,7 @@ def write_joined(parts: Parts, target: int) -> None:
 
 def _roll_back(main: int, journal: int, target: int) -> None:
     """Play a rollback journal back into the copy, as SQLite would."""
-    (size,) = struct.unpack_from(">H", os.pread(main, 18, 0).ljust(18, b"\0"), 16)
-    size = 65536 if size == 1 else size
-    undo = journals.read(journal, size if size in PAGE_SIZES else 4096)
+    undo = journals.read(journal, page_size_of(os.pread(main, 18, 0)) or 4096)
     disk.truncate(target, undo.pages * undo.page_size)
     for number in undo.places:
         page = undo.page(journal, number)
@@ -112,14 +109,14 @@ def _is_hot(fd: int | None) -> bool:
 def _opened(parts: Parts) -> Iterator[tuple[int | None, int | None, int | None]]:
     """Descriptors of the files that exist."""
     with ExitStack() as stack:
-        found: list[int | None] = []
+        descriptors: list[int | None] = []
         for path in parts:
             if snapshot(path) == ABSENT:
-                found.append(None)
+                descriptors.append(None)
                 continue
             with as_owner_of(path) as here:
                 fd = open_regular(here, follow=False)
             stack.callback(os.close, fd)
-            found.append(fd)
-        main, log, journal = found
+            descriptors.append(fd)
+        main, log, journal = descriptors
         yield main, log, journal

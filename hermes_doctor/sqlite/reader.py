@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.message import text
-from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite import inspector
-from hermes_doctor.system import memory_limit, time_limits
+from hermes_doctor.core.lazy import NamedTuple
+from hermes_doctor.core.model import CouldNotLook
+from hermes_doctor.core.system import memory_limit, time_limits
+from hermes_doctor.core.system.files import close_others
+from hermes_doctor.sqlite import query_process
 
 if TYPE_CHECKING:
-    from hermes_doctor.system.privileges import Privileges
+    from hermes_doctor.core.system.privileges import Privileges
 
 Row = list[Any]
 
@@ -59,7 +59,7 @@ class QueryResult(NamedTuple):
 
 def _result(answer: dict[str, Any]) -> QueryResult:
     """The result of a statement; CouldNotLook if its time could not be limited."""
-    if answer["error"] == inspector.NO_THREAD:
+    if answer["error"] == query_process.NO_THREAD:
         raise CouldNotLook(memory_limit.NO_THREAD)
     return QueryResult(**answer)
 
@@ -72,19 +72,36 @@ class Reader(Protocol):
     ) -> QueryResult:
         """Return the rows of one statement; the time limit is for an idle machine.
 
-        With `tables` it may read only these; see `inspector`.
+        With `tables` it may read only these; see `query_process`.
         """
 
     def close(self) -> None:
         """End the reader; it cannot be queried any more."""
 
 
-class InMemory:
+class OnConnection:
+    """Queries a connection that the caller has opened, for example on a private copy."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self.timed_connection = query_process.TimedConnection(connection)
+
+    def ask(
+        self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None
+    ) -> QueryResult:
+        """The rows of one statement."""
+        allowed = None if tables is None else list(tables)
+        return _result(self.timed_connection.ask(sql, seconds, allowed))
+
+    def close(self) -> None:
+        """Leave the connection open: it belongs to the caller."""
+
+
+class InMemory(OnConnection):
     """Queries an image of the database in memory, which may also be written to."""
 
     def __init__(self, image: bytes) -> None:
-        self.connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        self.timed_connection = inspector.TimedConnection(self.connection)
+        super().__init__(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False))
         self.guard = threading.Lock()
         self.connection.text_factory = bytes
         try:
@@ -98,31 +115,12 @@ class InMemory:
     ) -> QueryResult:
         """The rows of one statement."""
         with self.guard:
-            allowed = None if tables is None else list(tables)
-            return _result(self.timed_connection.ask(sql, _by_the_clock(seconds), allowed))
+            return super().ask(sql, _by_the_clock(seconds), tables)
 
     def close(self) -> None:
         """Free the memory."""
         with self.guard:
             self.connection.close()
-
-
-class OnConnection:
-    """Queries a connection that the caller has opened, for example on a private copy."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self.timed_connection = inspector.TimedConnection(connection)
-
-    def ask(
-        self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None
-    ) -> QueryResult:
-        """The rows of one statement."""
-        return _result(
-            self.timed_connection.ask(sql, seconds, None if tables is None else list(tables))
-        )
-
-    def close(self) -> None:
-        """Leave the connection open: it belongs to the caller."""
 
 
 class InProcess:
@@ -132,36 +130,24 @@ class InProcess:
         """Start the process; it becomes another user if one is given."""
         import subprocess
 
-        command = [sys.executable, "-I", "-S", inspector.__file__, file_state, str(path)]
+        command = [sys.executable, "-I", "-S", query_process.__file__, file_state, str(path)]
         if user is not None:
             command += map(str, (user.uid, user.gid, *user.groups))
         self.guard = threading.Lock()
-        from hermes_doctor.system import root_parent
+        from hermes_doctor.core.system import root_parent
 
-        if root_parent.is_separate():
-            try:
-                self.process: Any = _Forked(file_state, str(path))
-            except OSError as error:
-                raise CouldNotLook("could not start a worker process") from error
-            self._say_if_open()
-            return
         try:
-            self.process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            )
+            if root_parent.is_separate():
+                self.process: Any = _Forked(file_state, str(path))
+            else:
+                pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+                self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing)
         except (OSError, ValueError) as error:
             raise CouldNotLook("could not start a worker process") from error
-        self._say_if_open()
-
-    def _say_if_open(self) -> None:
-        """Raise CouldNotLook if the process cannot open the file."""
         opened = self._answer()
         if opened.get("error"):
             self.close()
-            raise CouldNotLook(text("SQLite cannot open it ({error})", error=opened["error"]))
+            raise CouldNotLook("SQLite cannot open it ({error})", error=opened["error"])
 
     def ask(
         self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None
@@ -226,8 +212,8 @@ class _Forked:
         try:
             os.dup2(hearing, 0)
             os.dup2(writing, 1)
-            os.closerange(3, 65536)
-            inspector.main(file_state, path)
+            close_others()
+            query_process.main(file_state, path)
         finally:
             os._exit(0)
 

@@ -6,7 +6,7 @@ import os
 import struct
 from collections.abc import Mapping
 
-from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.sqlite.header import PAGE_SIZES
 
 MAGIC = bytes.fromhex("d9d505f920a163d7")

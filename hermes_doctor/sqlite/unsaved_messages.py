@@ -14,13 +14,12 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.message import text
-from hermes_doctor.model import CouldNotLook
-from hermes_doctor.sqlite.inspector import MOST_ROWS
+from hermes_doctor.core.lazy import NamedTuple
+from hermes_doctor.core.model import CouldNotLook
+from hermes_doctor.sqlite.cells import Value
+from hermes_doctor.sqlite.query_process import MOST_ROWS
 from hermes_doctor.sqlite.salvage import transcripts
 from hermes_doctor.sqlite.saved_rows import Ask
-from hermes_doctor.sqlite.table_rows import Value
 
 ROLES = frozenset({"user", "assistant", "tool"})
 LATER, EARLIER = 900.0, 1.0
@@ -84,10 +83,10 @@ class UnsavedMessages:
     @property
     def left(self) -> dict[str, int]:
         """By reason: how many messages cannot be added."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for why, number in self.left_in.values():
-            found[why] = found.get(why, 0) + number
-        return found
+            counts[why] = counts.get(why, 0) + number
+        return counts
 
 
 def find_unsaved(files: Iterable[Transcript], pending: frozenset[str], ask: Ask) -> UnsavedMessages:
@@ -96,41 +95,41 @@ def find_unsaved(files: Iterable[Transcript], pending: frozenset[str], ask: Ask)
     Each file is compared with what the history will have after the files before it: what was not
     saved, oldest first, then whole histories.
     """
-    found = UnsavedMessages()
+    unsaved = UnsavedMessages()
     history: dict[str, list[StoredMessage] | None] = {}
-    for one in sorted(files, key=lambda one: (one.complete, one.at)):
-        if one.session not in history:
-            history[one.session] = _stored(one.session, ask)
-        stored = history[one.session]
-        absent = _absent(one, stored or [])
+    for transcript in sorted(files, key=lambda transcript: (transcript.complete, transcript.at)):
+        if transcript.session not in history:
+            history[transcript.session] = _stored(transcript.session, ask)
+        stored = history[transcript.session]
+        absent = _absent(transcript, stored or [])
         if not absent:
             continue
-        if why := _obstacle(one, absent, stored, pending):
-            found.left_in[one.path] = why, len(absent)
+        if why := _obstacle(transcript, absent, stored, pending):
+            unsaved.left_in[transcript.path] = why, len(absent)
             continue
-        rows = [_row(message, one.at) for message in absent]
-        found.addable.setdefault(one.session, []).extend(rows)
-        found.sources.add(one.path)
+        rows = [_row(message, transcript.at) for message in absent]
+        unsaved.addable.setdefault(transcript.session, []).extend(rows)
+        unsaved.sources.add(transcript.path)
         assert stored is not None
         stored += map(_as_stored, rows)
-    return found
+    return unsaved
 
 
-def _absent(one: Transcript, stored: Sequence[StoredMessage]) -> list[Mapping[str, Any]]:
+def _absent(transcript: Transcript, stored: Sequence[StoredMessage]) -> list[Mapping[str, Any]]:
     """The messages of a transcript that are not in the database, in order.
 
     Rows are matched in order, and each accounts for one message.
     """
-    timed = bool(one.messages) and _time(one.messages[0]) is not None
-    place = 0 if timed or one.complete else _start(one.messages, stored)
+    timed = bool(transcript.messages) and _time(transcript.messages[0]) is not None
+    place = 0 if timed or transcript.complete else _start(transcript.messages, stored)
     absent = []
-    for message in one.messages:
+    for message in transcript.messages:
         same = (n for n in range(place, len(stored)) if _is_same(message, stored[n]))
-        found = next(same, None)
-        if found is None:
+        match = next(same, None)
+        if match is None:
             absent.append(message)
         else:
-            place = found + 1
+            place = match + 1
     return absent
 
 
@@ -168,16 +167,16 @@ def _is_same(message: Mapping[str, Any], row: StoredMessage) -> bool:
 def _call_ids(calls: str) -> list[object]:
     """The ids of tool calls; the calls themselves if they have no ids."""
     try:
-        said = json.loads(calls) if calls else []
+        parsed = json.loads(calls) if calls else []
     except (ValueError, RecursionError):
         return [calls]
-    if not isinstance(said, list):
-        return [said]
-    return [one.get("id") or one if isinstance(one, dict) else one for one in said]
+    if not isinstance(parsed, list):
+        return [parsed]
+    return [call.get("id") or call if isinstance(call, dict) else call for call in parsed]
 
 
 def _obstacle(
-    one: Transcript,
+    transcript: Transcript,
     absent: Sequence[Mapping[str, Any]],
     stored: Sequence[StoredMessage] | None,
     pending: frozenset[str],
@@ -185,16 +184,16 @@ def _obstacle(
     """Why the messages cannot be added; empty if they can."""
     if stored is None:
         return NO_SESSION
-    if one.session in pending or ANY_SESSION in pending:
+    if transcript.session in pending or ANY_SESSION in pending:
         return PENDING
-    times = [_time(message) or one.at for message in absent]
+    times = [_time(message) or transcript.at for message in absent]
     if times != sorted(times) or (stored and stored[-1].time > times[0]):
         return CONTINUED
     if any(message.get("role") not in ROLES for message in absent):
         return UNCLEAR
-    if one.complete and len(one.messages) - len(absent) != len(stored):
+    if transcript.complete and len(transcript.messages) - len(absent) != len(stored):
         return UNCLEAR  # the agent had compressed or changed its history
-    if list(one.messages[len(one.messages) - len(absent) :]) != list(absent):
+    if list(transcript.messages[len(transcript.messages) - len(absent) :]) != list(absent):
         return UNCLEAR
     calls = " ".join(row.calls for row in stored)
     for message in absent:
@@ -237,12 +236,12 @@ def _known_as(message: Mapping[str, Any]) -> str:
 
 def _time(message: Mapping[str, Any]) -> float | None:
     """The time of a message: seconds, or a text such as 2026-11-16T05:00:00."""
-    said = message.get("timestamp")
-    if isinstance(said, int | float) and not isinstance(said, bool):
-        return float(said)
-    if isinstance(said, str):
+    stamp = message.get("timestamp")
+    if isinstance(stamp, int | float) and not isinstance(stamp, bool):
+        return float(stamp)
+    if isinstance(stamp, str):
         try:
-            return datetime.fromisoformat(said).timestamp()
+            return datetime.fromisoformat(stamp).timestamp()
         except (ValueError, OverflowError, OSError):
             return None
     return None
@@ -259,16 +258,16 @@ def _stored(session: str, ask: Ask) -> list[StoredMessage] | None:
     rows: list[StoredMessage] = []
     last = -1
     while True:
-        found = ask(
+        page = ask(
             f"SELECT id, role, content, timestamp, {wanted} FROM messages "
             f"WHERE session_id = {key} AND id > {last} ORDER BY id LIMIT {MOST_ROWS}"
         )
-        for id, role, content, when, *others in found:
+        for id, role, content, when, *others in page:
             time = float(when) if isinstance(when, int | float) else 0.0
-            rest = (str(one or "") for one in others)
+            rest = (str(other or "") for other in others)
             rows.append(StoredMessage(str(role), str(content or ""), time, *rest))
             last = id
-        if len(found) < MOST_ROWS:
+        if len(page) < MOST_ROWS:
             return rows
         if len(rows) >= MOST:
-            raise CouldNotLook(text("a session has more than {MOST:,} messages", MOST=MOST))
+            raise CouldNotLook("a session has more than {MOST:,} messages", MOST=MOST)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import struct
 import time
+from collections import Counter
 from collections.abc import Mapping
 
-from hermes_doctor.lazy import NamedTuple
+from hermes_doctor.core.lazy import NamedTuple
+from hermes_doctor.core.system import time_limits
 from hermes_doctor.sqlite.header import PAGE_SIZES
-from hermes_doctor.system import time_limits
 
-HEAD, FRAME = 32, 24
+LOG_HEAD, FRAME = 32, 24
 MOST = 8192
 """The most frames that are read after a broken one."""
 LITTLE, BIG = 0x377F0682, 0x377F0683
@@ -59,10 +60,10 @@ def read(
     `seconds` allows. At most `max_frames` frames are read.
     """
     size = os.fstat(fd).st_size
-    if size < HEAD:
+    if size < LOG_HEAD:
         return EMPTY
-    head = os.pread(fd, HEAD, 0)
-    if len(head) < HEAD:  # its writer has truncated it since
+    head = os.pread(fd, LOG_HEAD, 0)
+    if len(head) < LOG_HEAD:  # its writer has truncated it since
         return EMPTY
     magic, _, page_size = struct.unpack_from(">III", head)
     if magic not in (LITTLE, BIG) or page_size not in PAGE_SIZES:
@@ -94,7 +95,7 @@ class _Walk:
         live: bool,
     ) -> WriteAheadLog:
         end = None if seconds is None else time.monotonic() + time_limits.stretch(seconds)
-        whole = (self.size - HEAD) // (FRAME + self.page_size)
+        whole = (self.size - LOG_HEAD) // (FRAME + self.page_size)
         slots = min(whole, max_frames) if max_frames is not None else whole
         pages: dict[int, int] = {}
         pending: dict[int, int] = {}
@@ -112,13 +113,13 @@ class _Walk:
                 if end is not None and number % 16 == 0 and time.monotonic() > end:
                     verified = False
                 else:
-                    found = self.sums(number, frame, checksums)
-                    if found is None:
+                    sums = self.sums(number, frame, checksums)
+                    if sums is None:
                         broken = number
                         break
-                    checksums = found
+                    checksums = sums
             page, commit = struct.unpack_from(">II", frame)
-            pending[page] = HEAD + number * (FRAME + self.page_size) + FRAME
+            pending[page] = self.place(number) + FRAME
             if commit:
                 pages.update(pending)
                 pending.clear()
@@ -139,19 +140,22 @@ class _Walk:
             verified=verified,
         )
 
+    def place(self, number: int) -> int:
+        """The offset of a frame in the log."""
+        return LOG_HEAD + number * (FRAME + self.page_size)
+
     def head(self, number: int) -> bytes | None:
         """The header of a frame; None if its salts are not the current ones."""
-        frame = os.pread(self.fd, FRAME, HEAD + number * (FRAME + self.page_size))
+        frame = os.pread(self.fd, FRAME, self.place(number))
         return frame if len(frame) == FRAME and frame[8:16] == self.salts else None
 
     def sums(self, number: int, frame: bytes, before: tuple[int, int]) -> tuple[int, int] | None:
         """The checksums after this frame; None if the frame stores different ones."""
-        at = HEAD + number * (FRAME + self.page_size) + FRAME
-        data = os.pread(self.fd, self.page_size, at)
+        data = os.pread(self.fd, self.page_size, self.place(number) + FRAME)
         if len(data) < self.page_size:
             return None
-        found = checksum(data, checksum(frame[:8], before, self.order), self.order)
-        return found if frame[16:24] == struct.pack(">II", *found) else None
+        sums = checksum(data, checksum(frame[:8], before, self.order), self.order)
+        return sums if frame[16:24] == struct.pack(">II", *sums) else None
 
     def commits_after(self, broken: int, slots: int) -> int:
         """Count the commit frames after a broken frame that match the frame before them.
@@ -160,7 +164,7 @@ class _Walk:
         verified although the chain is broken. Frames of a transaction that was rolled back contain
         no commit.
         """
-        found = 0
+        commits = 0
         last = self.head(broken)
         for number in range(broken + 1, slots):
             frame = self.head(number)
@@ -171,19 +175,19 @@ class _Walk:
                 continue
             if last is not None and frame[4:8] != b"\0\0\0\0":
                 before: tuple[int, int] = struct.unpack_from(">II", last, 16)
-                found += self.sums(number, frame, before) is not None
+                commits += self.sums(number, frame, before) is not None
             last = frame
-        return found
+        return commits
 
 
 def _headless(fd: int, size: int) -> WriteAheadLog:
     """Read a log with a damaged header; page size and salts come from its frames."""
     for page_size in (4096, *sorted(PAGE_SIZES - {4096})):
         step = FRAME + page_size
-        whole = (size - HEAD) // step
+        whole = (size - LOG_HEAD) // step
         if whole < 2:
             continue
-        first, second = (os.pread(fd, FRAME, HEAD + n * step) for n in (0, 1))
+        first, second = (os.pread(fd, FRAME, LOG_HEAD + n * step) for n in (0, 1))
         if first[8:16] != second[8:16] or not any(first[8:16]):
             continue
         for order in "<>":
@@ -199,12 +203,12 @@ def _headless(fd: int, size: int) -> WriteAheadLog:
 
 def checksum(data: bytes, before: tuple[int, int], order: str) -> tuple[int, int]:
     """Continue SQLite's checksum of a write-ahead log."""
-    one, two = before
+    first, second = before
     words = iter(struct.unpack(f"{order}{len(data) // 4}I", data))
     for a, b in zip(words, words, strict=True):
-        one = (one + a + two) & 0xFFFFFFFF
-        two = (two + b + one) & 0xFFFFFFFF
-    return one, two
+        first = (first + a + second) & 0xFFFFFFFF
+        second = (second + b + first) & 0xFFFFFFFF
+    return first, second
 
 
 class ShmHeader(NamedTuple):
@@ -230,3 +234,105 @@ class ShmHeader(NamedTuple):
         (done,) = struct.unpack_from("=I", head, 96)
         (begun,) = struct.unpack_from("=I", head, 128)
         return cls(change, committed, head[32:40], max(done, begun), done)
+
+
+class DamagedLog:
+    """The newest version of each page in a write-ahead log, and how damaged the log is."""
+
+    def __init__(self) -> None:
+        self.places: dict[int, int] = {}
+        """By page number: the offset of its content in the log."""
+        self.frames = 0
+        self.dropped = 0
+        """Damaged frames of this log."""
+        self.frames_after_damage = 0
+        """Valid frames after a damaged one, which SQLite would not read."""
+        self.pages = 0
+        """The size of the database after the last commit, in pages."""
+
+    @property
+    def damaged(self) -> bool:
+        """Whether SQLite reads less from this log than was committed."""
+        return bool(self.dropped or self.frames_after_damage)
+
+
+def read_damaged(fd: int, page_size: int) -> DamagedLog:
+    """Read every committed page of the log, also those that SQLite would ignore.
+
+    A frame's checksum continues the one stored in the previous frame. So a frame can be verified
+    although an earlier one is damaged, where SQLite stops. Frames from before the log was
+    restarted have other salts: a sound log ends there.
+    """
+    log = DamagedLog()
+    size = os.fstat(fd).st_size
+    head = os.pread(fd, LOG_HEAD, 0)
+    count = (size - LOG_HEAD) // (FRAME + page_size)
+    if len(head) < LOG_HEAD or count < 1:
+        return log
+    magic, _, own_page_size = struct.unpack_from(">3I", head)
+    before: tuple[int, int] | None = None
+    if magic in (LITTLE, BIG):
+        if own_page_size != page_size:
+            return log
+        order = ">" if magic == BIG else "<"
+        walk: _Walk | None = _Walk(fd, size, page_size, head[16:24], order)
+        stored: tuple[int, int] = struct.unpack_from(">2I", head, 24)
+        before = stored if checksum(head[:24], (0, 0), order) == stored else None
+    if before is None:
+        walk = _guess_walk(fd, size, page_size, count)
+    return _read_frames(walk, log, count, before) if walk is not None else log
+
+
+def _read_frames(
+    walk: _Walk, log: DamagedLog, count: int, before: tuple[int, int] | None
+) -> DamagedLog:
+    """Collect the valid frames; `before` is the checksum in the header, None if it is damaged."""
+    pending: dict[int, int] = {}
+    unbroken = before is not None
+    hurt = False
+    for number in range(count):
+        frame = os.pread(walk.fd, FRAME, walk.place(number))
+        if len(frame) < FRAME:
+            break
+        page, commit = struct.unpack_from(">2I", frame)
+        stored: tuple[int, int] = struct.unpack_from(">2I", frame, 16)
+        if frame[8:16] != walk.salts or not page:
+            if unbroken:
+                break
+            before = stored
+            continue
+        log.frames += 1
+        # The first frame after a damaged header cannot be verified.
+        good = before is None or walk.sums(number, frame, before) is not None
+        before = stored
+        if not good:
+            unbroken, hurt = False, True
+            log.dropped += 1
+            continue
+        log.frames_after_damage += not unbroken
+        pending[page] = walk.place(number) + FRAME
+        if commit:
+            log.places.update(pending)
+            pending.clear()
+            hurt = False
+            log.pages = commit
+    if hurt:
+        log.places.update(pending)  # the damaged frame may have been their commit
+    return log
+
+
+def _guess_walk(fd: int, size: int, page_size: int, count: int) -> _Walk | None:
+    """Guess the salts and the byte order of a log with a damaged header."""
+    step = FRAME + page_size
+    heads = [os.pread(fd, FRAME, LOG_HEAD + n * step) for n in range(min(count, 20_000))]
+    ((salts, seen),) = Counter(head[8:16] for head in heads).most_common(1)
+    if seen < 2 and count > 1:
+        return None
+    for number in range(1, min(count, 200)):
+        if heads[number][8:16] == salts == heads[number - 1][8:16]:
+            before: tuple[int, int] = struct.unpack_from(">2I", heads[number - 1], 16)
+            for order in "<>":
+                walk = _Walk(fd, size, page_size, salts, order)
+                if walk.sums(number, heads[number], before) is not None:
+                    return walk
+    return None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.model import Gateway
+from hermes_doctor.core.model import Gateway
 from tests.helpers import support
 from tests.helpers.gateway_home import PID, STARTED, Scene, ask
 
@@ -16,7 +16,7 @@ from tests.helpers.gateway_home import PID, STARTED, Scene, ask
 class Jumped(Scene):
     """Probes of a gateway that started an hour earlier, by the clock of that moment."""
 
-    def gateways(self) -> list[Gateway]:
+    def gateway_running(self) -> list[Gateway]:
         """Return a gateway after whose start the clock jumped."""
         hour = timedelta(hours=1)
         return [Gateway(PID, STARTED - hour, clock_step=hour)]

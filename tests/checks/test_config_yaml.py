@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hermes_doctor.examination.runner import examine
-from hermes_doctor.home import Home
-from hermes_doctor.model import CheckResult, CouldNotLook, Finding, Severity, Status
-from hermes_doctor.plugins import load
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import CheckResult, CouldNotLook, Finding, Severity, Status
+from hermes_doctor.diagnosis.examination.report import examine
+from hermes_doctor.diagnosis.plugins import load
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.diagnosis.probes.settings_view import SettingsView
 from tests.helpers import support
 
 
@@ -192,7 +193,7 @@ def test_copies_that_could_not_be_looked_at(home: Path, monkeypatch: pytest.Monk
         raise CouldNotLook("it took too long")
 
     support.put(home / "config.yaml", b"a: [\n")
-    monkeypatch.setattr(Probes, "config_copies", fail)
+    monkeypatch.setattr(SettingsView, "config_copies", fail)
 
     result, [finding] = look(home)
 

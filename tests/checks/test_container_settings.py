@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.examination.runner import examine
-from hermes_doctor.model import CheckResult, Finding
+from hermes_doctor.core.model import CheckResult, Finding
+from hermes_doctor.diagnosis.examination.report import examine
 from tests.helpers import support
 from tests.helpers.compose_homes import PLAIN, InContainer, container, override, project
 from tests.helpers.one_check import PLUGINS, ask
@@ -49,7 +49,7 @@ def many_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def limit(monkeypatch: pytest.MonkeyPatch, files: int) -> None:
     """Let the gateway have this limit of open files."""
-    from hermes_doctor.processes import process_stat
+    from hermes_doctor.hermes.processes import process_stat
 
     real = process_stat.read_vitals
     monkeypatch.setattr(

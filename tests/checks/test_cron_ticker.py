@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.installation.changes import FileChange
-from hermes_doctor.installation.find import Installation
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.diagnosis.probes.hermes_view import HermesView
+from hermes_doctor.hermes.installation.find import Installation
+from hermes_doctor.hermes.installation.last_update import FileChange
 from tests.helpers import store_files, support
 from tests.helpers.cron_homes import findings, jobs, running, ticked
 
@@ -79,10 +79,10 @@ def test_never_began(
     starts, or one that was updated under the running gateway."""
     running(monkeypatch, minutes)
     installed = Installation(version, Path("/nowhere"), running=True)
-    monkeypatch.setattr(Probes, "installation", lambda _: installed)
+    monkeypatch.setattr(HermesView, "installation", lambda _: installed)
     at = datetime.now(UTC) - timedelta(minutes=changed or 0)
     change = FileChange(Path("/nowhere/x.py"), at) if changed else None
-    monkeypatch.setattr(Probes, "code_change", lambda _: change)
+    monkeypatch.setattr(HermesView, "code_change", lambda _: change)
     support.put(home / "gateway_state.json", json.dumps({"gateway_state": state}))
     jobs(home, store_files.job("a"))
 

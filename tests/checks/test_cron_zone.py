@@ -101,14 +101,14 @@ def test_clock_of_the_machine(
     there = {"/etc/localtime": target}
     real, exists = os.path.realpath, os.path.exists
     monkeypatch.setattr(
-        "hermes_doctor.probes.cron.os.path.realpath",
+        "hermes_doctor.diagnosis.probes.cron.os.path.realpath",
         lambda path, **more: there.get(str(path)) or real(path, **more),
     )
     monkeypatch.setattr(
-        "hermes_doctor.probes.cron.os.path.exists",
+        "hermes_doctor.diagnosis.probes.cron.os.path.exists",
         lambda path: not target.startswith("/nowhere") if path == target else exists(path),
     )
-    monkeypatch.setattr("hermes_doctor.processes.process_stat.environment", lambda _: {})
+    monkeypatch.setattr("hermes_doctor.hermes.processes.process_stat.environment", lambda _: {})
     running(monkeypatch, running_for)
     daily(home)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes_doctor.model import Severity
+from hermes_doctor.core.model import Severity
 from tests.helpers import damage, fix_cycle, support
 from tests.helpers.one_check import ask
 

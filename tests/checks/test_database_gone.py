@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.model import Finding, Severity, Status
+from hermes_doctor.core.model import Finding, Severity, Status
 from tests.helpers import damage, support
 from tests.helpers.one_check import ask
 

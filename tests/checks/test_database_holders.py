@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.model import Severity, Status
+from hermes_doctor.core.model import Severity, Status
 from tests.helpers import damage
 from tests.helpers.one_check import ask, codes
 

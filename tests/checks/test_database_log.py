@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.model import Severity, Status
-from hermes_doctor.sqlite import condition, snapshot
-from hermes_doctor.system.files import MEGABYTE
+from hermes_doctor.core.model import Severity, Status
+from hermes_doctor.core.system.files import MEGABYTE
+from hermes_doctor.sqlite import files
+from hermes_doctor.sqlite.examine import condition
 from tests.helpers import damage
 from tests.helpers.damage import PAGE
 from tests.helpers.one_check import ask, codes
@@ -323,10 +324,10 @@ def test_a_journal_mode_without_effect(home: Path) -> None:
 def test_memory_for_what_is_there(home: Path) -> None:
     """However large a database may be, a small one takes only the memory that it needs."""
     most = 128 * MEGABYTE
-    with snapshot.open_files(home / "state.db") as files:
+    with files.open_files(home / "state.db") as opened:
         tracemalloc.start()
         try:
-            snapshot.read_image(files, max_bytes=most)
+            files.read_image(opened, max_bytes=most)
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.model import Severity, Status
-from hermes_doctor.sqlite import condition
+from hermes_doctor.core.model import Severity, Status
+from hermes_doctor.sqlite.examine import condition
 from tests.helpers import damage, support
 from tests.helpers.damage import CODES, Fault
 from tests.helpers.one_check import ask, codes
@@ -179,8 +179,8 @@ def test_no_text_of_the_database_is_shown(home: Path) -> None:
 
 def test_a_releases_way_with_nul_is_no_damage() -> None:
     """What SQLite says from 3.44 on of a trigram table is never taken for damage of rows."""
-    from hermes_doctor.sqlite.catalog import Catalog, SchemaRow
-    from hermes_doctor.sqlite.verdict import find_damage
+    from hermes_doctor.sqlite.examine.damage import find_damage
+    from hermes_doctor.sqlite.schema import Catalog, SchemaRow
 
     entry = SchemaRow(
         "table",

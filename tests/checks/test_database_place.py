@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.model import Severity, Status
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.system import mounts
-from hermes_doctor.system.files import snapshot
-from hermes_doctor.system.mounts import FileUser, Mount
+from hermes_doctor.core.model import Severity, Status
+from hermes_doctor.core.system import mounts
+from hermes_doctor.core.system.files import snapshot
+from hermes_doctor.core.system.mounts import FileUser, Mount
+from hermes_doctor.diagnosis.probes.gateway_view import GatewayView
+from hermes_doctor.diagnosis.probes.machine_view import MachineView
 from tests.helpers import crash_server, damage, support
 from tests.helpers.one_check import ask
 
@@ -34,7 +35,7 @@ def test_not_writable(home: Path, monkeypatch: pytest.MonkeyPatch, name: str) ->
     for file in home.glob("*.db*"):
         file.chmod(0o666)
     (home / name).chmod(0o644)
-    monkeypatch.setattr(Probes, "gateway_user", lambda _: GATEWAY)
+    monkeypatch.setattr(GatewayView, "user", lambda _: GATEWAY)
 
     _, [finding] = ask("database-place", home)
 
@@ -78,7 +79,7 @@ def test_may_write(user: FileUser, uid: int, gid: int, mode: int, may: bool) -> 
 def test_shared_file_systems(home: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """One finding for the file system, not one for each database on it."""
     damage.history(home / "state.db")
-    monkeypatch.setattr(Probes, "mount", lambda *_: Mount(home, kind))
+    monkeypatch.setattr(MachineView, "mount", lambda *_: Mount(home, kind))
 
     _, [finding] = ask("database-place", home)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.installation.find import Installation
-from hermes_doctor.model import Finding, Severity, Status
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.sqlite import condition
+from hermes_doctor.core.model import Finding, Severity, Status
+from hermes_doctor.diagnosis.probes.hermes_view import HermesView
+from hermes_doctor.hermes.installation.find import Installation
+from hermes_doctor.sqlite.examine import condition
 from tests.helpers import damage
 from tests.helpers.one_check import ask
 
@@ -28,7 +28,7 @@ def release(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The release that is installed; a test puts it here."""
     chosen = ["0.19.0"]
     monkeypatch.setattr(
-        Probes, "installation", lambda _: Installation(chosen[0], Path("/"), running=False)
+        HermesView, "installation", lambda _: Installation(chosen[0], Path("/"), running=False)
     )
     yield chosen
 

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.examination.runner import examine
-from hermes_doctor.home import Home
-from hermes_doctor.installation.find import Installation
-from hermes_doctor.knowledge import atlas
-from hermes_doctor.knowledge.releases import parse_release
-from hermes_doctor.model import CheckResult, CouldNotLook, Finding, Gateway, Severity, Status
-from hermes_doctor.plugins import load
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.sqlite import creation
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import CheckResult, CouldNotLook, Finding, Gateway, Severity, Status
+from hermes_doctor.diagnosis.examination.report import examine
+from hermes_doctor.diagnosis.plugins import load
+from hermes_doctor.hermes.installation.find import Installation
+from hermes_doctor.hermes.knowledge import atlas
+from hermes_doctor.hermes.knowledge.versions import parse_release
+from hermes_doctor.sqlite import completion
 from tests.helpers import damage, support
+from tests.helpers.given_answers import GivenAnswers
 
 NEWEST = support.RELEASE
 PLAN = support.plan("kanban.db")
@@ -31,17 +31,17 @@ COLUMNS = [
 ]
 
 
-class World(Probes):
+class World(GivenAnswers):
     """Probes with a Hermes and a gateway as the test wants them."""
 
     version: str | None = None
     running = False
 
-    def installation(self) -> Installation | None:
+    def hermes_installation(self) -> Installation | None:
         """The release that the test names."""
         return Installation(self.version, Path("/x"), False) if self.version else None
 
-    def gateways(self) -> list[Gateway]:
+    def gateway_running(self) -> list[Gateway]:
         """One, or none."""
         return [Gateway(4711, datetime.now(UTC))] if self.running else []
 
@@ -285,7 +285,7 @@ def test_unknown_gateways(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: World) -> list[Gateway]:
         raise CouldNotLook("no /proc here")
 
-    monkeypatch.setattr(World, "gateways", refuse)
+    monkeypatch.setattr(World, "gateway_running", refuse)
 
     result, findings = look(home, NEWEST)
 
@@ -345,7 +345,7 @@ def test_an_earlier_search_index(home: Path) -> None:
     older = support.plan("state.db", "0.19.0")
     fitted = plan.fitted(older.virtual)
     (home / "state.db").unlink()
-    creation.create(home / "state.db", fitted).close()
+    completion.create(home / "state.db", fitted).close()
 
     assert fitted.views == {}
     assert fitted.virtual == older.virtual

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.model import Severity, Status
-from hermes_doctor.system import space
-from hermes_doctor.system.space import Space
+from hermes_doctor.core.model import Severity, Status
+from hermes_doctor.core.system import mounts
+from hermes_doctor.core.system.mounts import Space
 from tests.helpers.one_check import ask
 
 M, G = 1024**2, 1024**3
@@ -35,7 +35,7 @@ def test_room(
     home: Path, room: Space, severities: list[Severity], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From plenty to none at all, by bytes and by inodes."""
-    monkeypatch.setattr(space, "of", lambda *_, **__: room)
+    monkeypatch.setattr(mounts, "free_space", lambda *_, **__: room)
 
     result, findings = ask("disk-space", home)
 
@@ -51,12 +51,12 @@ OTHERS = 2**30
 
 def test_this_disk(home: Path) -> None:
     """The kernel's own numbers; what is reserved for root does not count as free."""
-    room = space.of(home)
+    room = mounts.free_space(home)
     told = os.statvfs(home)
 
     assert 0 < room.free <= room.total
     assert abs(room.free - told.f_bavail * told.f_frsize) < OTHERS
-    assert not space.is_full(room)
+    assert not mounts.is_full(room)
 
 
 def test_blocks_reserved_for_root(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +67,7 @@ def test_blocks_reserved_for_root(home: Path, monkeypatch: pytest.MonkeyPatch) -
     assert (disk.f_frsize, disk.f_bfree, disk.f_bavail) == (4096, 900_000, 7)
     monkeypatch.setattr(os, "statvfs", lambda _: disk)
 
-    room = space.of(home)
+    room = mounts.free_space(home)
     _, findings = ask("disk-space", home)
 
     assert (room.free, room.inodes_free) == (7 * 4096, 8)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.probes.file_owners import OwnerScan
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.diagnosis.probes.file_owners import OwnerScan
+from hermes_doctor.diagnosis.probes.gateway_view import GatewayView
 from tests.helpers import fix_cycle, support
 from tests.helpers.one_check import ask
 
@@ -37,7 +37,7 @@ def test_healthy(home: Path) -> None:
 
 def test_too_many_files(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A quick check names the option with which it checks more; a deep one has no such advice."""
-    monkeypatch.setattr(Probes, "owners", lambda _: OwnerScan((), 4001, whole=False))
+    monkeypatch.setattr(GatewayView, "file_owners", lambda _: OwnerScan((), 4001, whole=False))
 
     quick, deep = (ask("file-owners", home, deep=deep)[0].reason for deep in (False, True))
 

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.installation import changes
-from hermes_doctor.installation.find import Installation
-from hermes_doctor.model import Finding, Severity, Status
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.core.model import Finding, Severity, Status
+from hermes_doctor.diagnosis.probes.gateway_view import GatewayView
+from hermes_doctor.diagnosis.probes.hermes_view import HermesView
+from hermes_doctor.hermes.installation import last_update
+from hermes_doctor.hermes.installation.find import Installation
 from tests.helpers import fake_gateway, support
 from tests.helpers.one_check import ask
 
@@ -38,7 +39,7 @@ def installed(
 ) -> None:
     """Let the gateway be of a release."""
     found = Installation(version, where, running=True)
-    monkeypatch.setattr(Probes, "installation", lambda _: found)
+    monkeypatch.setattr(HermesView, "installation", lambda _: found)
 
 
 def test_healthy(home: Path) -> None:
@@ -123,10 +124,10 @@ def test_checkout(tmp_path: Path) -> None:
     place = tmp_path / "hermes-agent" / "venv"
     place.mkdir(parents=True)
     head = support.put(place.parent / ".git" / "logs" / "HEAD", "")
-    assert changes.code_change(place) is None
+    assert last_update.code_change(place) is None
 
     (place.parent / "hermes_cli").mkdir()
-    found = changes.code_change(place)
+    found = last_update.code_change(place)
 
     assert found is not None
     assert found.path == head
@@ -162,8 +163,8 @@ def test_a_gateway_that_cannot_be_seen(home: Path, monkeypatch: pytest.MonkeyPat
     later(support.put(home / ".env", "TELEGRAM_BOT_TOKEN=1:x\n"))
     assert ask(CHECK, home)[0].status is Status.SKIPPED, "it is gone"
 
-    known = Probes.runtime
-    monkeypatch.setattr(Probes, "runtime", lambda self: known(self)._replace(unseen="hidden"))
+    known = GatewayView.runtime
+    monkeypatch.setattr(GatewayView, "runtime", lambda self: known(self)._replace(unseen="hidden"))
     finding = look(home)[".env"]
 
     assert (finding.code, finding.severity, finding.fix) == (

@@ -13,11 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.model import Finding, Severity, Status
-from hermes_doctor.probes import pulse
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.system.mounts import FileUser
-from hermes_doctor.system.space import Space
+from hermes_doctor.core.model import Finding, Severity, Status
+from hermes_doctor.core.system.mounts import FileUser, Space
+from hermes_doctor.diagnosis.probes import pulse
+from hermes_doctor.diagnosis.probes.gateway_view import GatewayView
 from tests.helpers import budget, fake_gateway, support
 from tests.helpers.one_check import ask
 
@@ -43,7 +42,9 @@ def aged(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, float], None]:
         beat["monotonic"] = time.monotonic() - seconds
         support.put(path, json.dumps(beat))
         early = datetime.now(UTC) - timedelta(hours=1)
-        monkeypatch.setattr("hermes_doctor.processes.process_stat.start_moment", lambda _: early)
+        monkeypatch.setattr(
+            "hermes_doctor.hermes.processes.process_stat.start_moment", lambda _: early
+        )
 
     return make
 
@@ -147,7 +148,7 @@ def test_full_disk(
 ) -> None:
     """The same with a full disk."""
     full = Space(10**9, 0, 1000, 500, read_only=False)
-    monkeypatch.setattr("hermes_doctor.system.space.of", lambda *_, **__: full)
+    monkeypatch.setattr("hermes_doctor.core.system.mounts.free_space", lambda *_, **__: full)
     with fake_gateway.gateway(home):
         aged(home, 300)
         result, findings = ask(CHECK, home)
@@ -162,7 +163,7 @@ def test_closed_folder(
     api: str, home: Path, aged: Callable[[Path, float], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A heartbeat that may not be written says nothing: judged as if there were none."""
-    monkeypatch.setattr(Probes, "gateway_user", lambda self: FileUser(12345, frozenset()))
+    monkeypatch.setattr(GatewayView, "user", lambda self: FileUser(12345, frozenset()))
     with (
         fake_gateway.gateway(home, api=api, platforms=SERVES) if api else fake_gateway.gateway(home)
     ):
@@ -181,7 +182,7 @@ def test_rests_between_events(
 ) -> None:
     """A main thread that waits for events turns, whatever keeps it from writing that down."""
     monkeypatch.setattr(
-        "hermes_doctor.processes.process_stat.waits_in", lambda pid: "do_epoll_wait"
+        "hermes_doctor.hermes.processes.process_stat.waits_in", lambda pid: "do_epoll_wait"
     )
     with fake_gateway.gateway(home):
         aged(home, 300)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.model import Status
+from hermes_doctor.core.model import Status
 from tests.helpers import fake_gateway, support
 from tests.helpers.one_check import ask
 
@@ -134,7 +134,7 @@ def test_not_ours(home: Path, session: Path, case: str) -> None:
 
 
 def _start(case: str, began: datetime) -> datetime:
-    from hermes_doctor.processes import process_stat
+    from hermes_doctor.hermes.processes import process_stat
 
     seen = process_stat.stat(os.getpid())
     assert seen is not None

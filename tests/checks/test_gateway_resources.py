@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.model import Severity, Status
-from hermes_doctor.processes import cgroup_memory, process_stat
-from hermes_doctor.processes.cgroup_memory import Group
+from hermes_doctor.core.model import Severity, Status
+from hermes_doctor.hermes.processes import cgroup_memory, lineage, process_stat
+from hermes_doctor.hermes.processes.cgroup_memory import Group
 from tests.helpers import fake_gateway
 from tests.helpers.one_check import ask
 
@@ -96,7 +96,7 @@ def test_vitals_of_ourselves() -> None:
     found = process_stat.read_vitals(os.getpid())
 
     assert (found.uid, found.doing) == (os.geteuid(), "R")
-    assert found.parents[0][0] == os.getppid()
+    assert lineage.ancestors(os.getpid())[0].pid == os.getppid()
     assert found.memory > 1024**2
     assert found.environment is not None
     assert not found.halted

@@ -15,20 +15,21 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.model import CouldNotLook, Finding, Severity, Status
-from hermes_doctor.probes.network import health
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.processes import oom_kills, process_stat
-from hermes_doctor.processes.oom_kills import Kill
-from hermes_doctor.supervisors.find import Supervision
-from hermes_doctor.supervisors.unit import DOCKER, SYSTEMD_USER, Unit
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import CouldNotLook, Finding, Severity, Status
+from hermes_doctor.diagnosis.probes.gateway_view import GatewayView
+from hermes_doctor.diagnosis.probes.network import health
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.hermes.processes import oom_kills, process_stat
+from hermes_doctor.hermes.processes.oom_kills import Kill
+from hermes_doctor.hermes.supervisors.find import Supervision
+from hermes_doctor.hermes.supervisors.unit import DOCKER, SYSTEMD_USER, Unit
+from tests.diagnosis.probes.test_probes import pretender
 from tests.helpers import fake_gateway, fake_supervision, support
 from tests.helpers.fake_managers import until
 from tests.helpers.one_check import ask
 from tests.helpers.real.gateways import end
 from tests.helpers.unit_ends import CRASHED, NEVER, STOPPED
-from tests.probes.test_probes import pretender
 
 Tags = tuple[tuple[str, dict[str, object]], ...]
 CLEAN: Tags = (
@@ -187,7 +188,7 @@ def test_clean_end_under_a_unit(home: Path, unit: str, monkeypatch: pytest.Monke
     state = "failed" if unit == "failed" else "inactive"
     one = Unit(SYSTEMD_USER, "hermes-gateway.service", None, home, None, state, settings, {}, None)
     told = Supervision(one, (one,), False, "Restart=on-failure", (), None)
-    monkeypatch.setattr(Probes, "supervision", lambda _: told)
+    monkeypatch.setattr(GatewayView, "supervision", lambda _: told)
 
     found = look(home)
 
@@ -228,7 +229,7 @@ def set_unit(
     name = "hermes-gateway.service"
     one = Unit(SYSTEMD_USER, name, None, home, None, state, settings, {}, None)
     told = Supervision(one, (one,), False, "a test", (), None)
-    patch.setattr(Probes, "supervision", lambda _: told)
+    patch.setattr(GatewayView, "supervision", lambda _: told)
 
 
 def test_a_container_that_was_stopped(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,7 +237,7 @@ def test_a_container_that_was_stopped(home: Path, monkeypatch: pytest.MonkeyPatc
     fake_gateway.ended(home, *FAILED, desired_state="running")
     one = Unit(DOCKER, "bot", None, home, None, "inactive", {"Stopped": "yes"}, {}, None)
     told = Supervision(one, (one,), False, "a test", (), None)
-    monkeypatch.setattr(Probes, "supervision", lambda _: told)
+    monkeypatch.setattr(GatewayView, "supervision", lambda _: told)
 
     found = look(home)["GW-DOWN"]
 
@@ -378,7 +379,8 @@ def test_machine_was_restarted(home: Path, monkeypatch: pytest.MonkeyPatch) -> N
     """No hard death then, but a start that did not come."""
     fake_gateway.ended(home)
     monkeypatch.setattr(
-        "hermes_doctor.processes.process_stat.boot_time", lambda: datetime.now(UTC).timestamp()
+        "hermes_doctor.hermes.processes.process_stat.boot_time",
+        lambda: datetime.now(UTC).timestamp(),
     )
 
     found = look(home)
@@ -498,7 +500,7 @@ def test_a_look_alike_of_the_owner(
 ) -> None:
     """One that the files name, and that has not got the lock, hides no gateway that is down."""
     # Nothing but the diary says when the gateway lived: longer ago than a new machine runs.
-    monkeypatch.setattr("hermes_doctor.processes.process_stat.boot_time", lambda: 0.0)
+    monkeypatch.setattr("hermes_doctor.hermes.processes.process_stat.boot_time", lambda: 0.0)
     fake_gateway.ended(home)
     with pretender(tmp_path, {"HERMES_HOME": str(home)}) as pid:
         seen = process_stat.stat(pid)
@@ -588,11 +590,11 @@ def test_elsewhere_of_one_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> N
     """Among several homes only one's own .env tells whose gateway it is."""
     url = "http://gateway.example:8642"
     monkeypatch.setenv("GATEWAY_HEALTH_URL", url)
-    assert "--network" in Probes(Home(home)).pulse().what
+    assert "--network" in Probes(Home(home)).health.pulse().what
     with pytest.raises(CouldNotLook, match="no gateway was found among the processes"):
-        Probes(Home(home), alone=False).pulse()
+        Probes(Home(home), alone=False).health.pulse()
     support.put(home / ".env", f"export GATEWAY_HEALTH_URL='{url}'\n")
-    assert "--network" in Probes(Home(home), alone=False).pulse().what
+    assert "--network" in Probes(Home(home), alone=False).health.pulse().what
 
 
 HEALTH = b'{"status": "ok", "platform": "hermes-agent"}'
@@ -679,7 +681,7 @@ def test_unreadable_diary(home: Path) -> None:
     (home / "logs" / "gateway-exit-diag.log").mkdir()
 
     with pytest.raises(CouldNotLook):
-        Probes(Home(home)).diary()
+        Probes(Home(home)).gateway.diary()
     assert ask("gateway-running", home)[0].status is Status.UNKNOWN
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.installation import git_checkout, missing_files, virtualenv
-from hermes_doctor.supervisors.unit import Unit
-from hermes_doctor.system import privileges
+from hermes_doctor.core.system import privileges
+from hermes_doctor.hermes.installation import git_checkout, packages as packages_module, virtualenv
+from hermes_doctor.hermes.supervisors.unit import Unit
 from tests.helpers import support
 from tests.helpers.crash_server import STRANGER
 from tests.helpers.fake_supervision import ask, codes, unit
@@ -216,7 +216,7 @@ def test_modules_that_are_gone(home: Path, tmp_path: Path) -> None:
 
     (packages / "skills/far/away.py").unlink()
     assert codes("hermes-install", home, service(home, tmp_path / "venv")) == []
-    assert missing_files.missing_modules(packages, "0.19.0", deep=True) == ["skills/far/away.py"]
+    assert packages_module.missing_modules(packages, "0.19.0", deep=True) == ["skills/far/away.py"]
     (packages / "hermes_state.py").unlink()
     _, [finding] = ask("hermes-install", home, service(home, tmp_path / "venv"))
 

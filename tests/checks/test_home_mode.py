@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.supervisors import docker
-from hermes_doctor.supervisors.unit import DOCKER, Unit
+from hermes_doctor.hermes.supervisors import docker
+from hermes_doctor.hermes.supervisors.unit import DOCKER, Unit
 from tests.helpers import fake_supervision, support
 from tests.helpers.gateway_home import Scene, ask
 
@@ -72,7 +72,7 @@ def test_runs_as_another(reachable: Path) -> None:
     class AsRoot(Scene):
         def gateway_user(self):  # type: ignore[no-untyped-def]
             """Root."""
-            from hermes_doctor.system.mounts import FileUser
+            from hermes_doctor.core.system.mounts import FileUser
 
             return FileUser(0, frozenset({0}))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.model import Severity
+from hermes_doctor.core.model import Severity
 from tests.helpers import settings_verdicts, support
 from tests.helpers.provider_mistakes import MISTAKES
 

@@ -17,7 +17,7 @@ def look(home: Path, *, deep: bool = False) -> list[tuple[str, str, str]]:
     """Code, name and place of what is found; never the value."""
     support.put(home / ".env", f"OPENROUTER_API_KEY={VALUE}\nPLAIN=words\n")
     scene = Scene(home, {}, running=False)
-    scene.deep = deep
+    scene.logs.scope.deep = deep
     _, findings = ask("leaked-secrets", scene)
     assert "canary" not in repr(findings)
     return [(one.code, one.subject, one.evidence[0].where) for one in findings]

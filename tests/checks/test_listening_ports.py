@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.probes.other_gateways import OtherGateway
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.processes.connection import Connection
+from hermes_doctor.core.home import Home
+from hermes_doctor.diagnosis.probes.other_homes import OtherGateway
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.hermes.processes.sockets import Connection
 from tests.helpers import support
 from tests.helpers.gateway_home import Scene, ask, claim
 
@@ -23,7 +23,7 @@ LISTENS = Connection(("127.0.0.1", 8777), None, "LISTEN", inode=5)
 class Crowded(Scene):
     """Somebody else listens on the port."""
 
-    def listeners(self, pid: int) -> list[Connection]:
+    def machine_listeners(self, pid: int) -> list[Connection]:
         """The port is taken."""
         return [LISTENS]
 
@@ -88,15 +88,15 @@ class Bridged(Scene):
 
     name = "nginx"
 
-    def listeners(self, pid: int) -> list[Connection]:
+    def machine_listeners(self, pid: int) -> list[Connection]:
         """The port is taken."""
         return [Connection(("0.0.0.0", 3000), None, "LISTEN", inode=5)]
 
-    def socket_owner(self, inode: int) -> int | None:
+    def machine_socket_owner(self, inode: int) -> int | None:
         """By a process that we may see."""
         return 77
 
-    def command(self, pid: int) -> str:
+    def machine_command(self, pid: int) -> str:
         """What it calls itself."""
         return self.name
 
@@ -125,8 +125,8 @@ def stopped(home: Path) -> Crowded:
 def test_taken_by_a_gateway_out_of_sight(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The listener may be the bot's own gateway: nothing says that it should be ended."""
     scene = stopped(home)
-    runtime = scene.runtime()._replace(unseen="a gateway may run in another container")
-    monkeypatch.setattr(Crowded, "runtime", lambda _: runtime)
+    runtime = scene.gateway.runtime()._replace(unseen="a gateway may run in another container")
+    monkeypatch.setattr(scene.gateway, "runtime", lambda: runtime)
 
     result, findings = ask("listening-ports", scene)
 
@@ -139,11 +139,12 @@ def test_taken_by_the_gateway_of_another_home(
 ) -> None:
     """A copied home needs another port; the gateway of the original must not be ended."""
     other = OtherGateway(77, tmp_path / "original")
-    monkeypatch.setattr(Crowded, "socket_owner", lambda *_: 77)
-    monkeypatch.setattr(Crowded, "command", lambda *_: "hermes")
-    monkeypatch.setattr(Crowded, "other_gateways", lambda _: [other])
+    scene = stopped(home)
+    monkeypatch.setattr(scene.machine, "socket_owner", lambda _: 77)
+    monkeypatch.setattr(scene.machine, "command", lambda _: "hermes")
+    monkeypatch.setattr(scene.gateway, "others", lambda: [other])
 
-    _, [finding] = ask("listening-ports", stopped(home))
+    _, [finding] = ask("listening-ports", scene)
 
     assert finding.next.startswith("Set another port")
     assert "End" not in finding.next

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.installation.packages import Packages
-from hermes_doctor.model import Finding
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.core.model import Finding
+from hermes_doctor.diagnosis.probes.hermes_view import HermesView
+from hermes_doctor.hermes.installation.packages import Packages
 from tests.helpers import support
 from tests.helpers.check_home import look
 
@@ -53,12 +53,12 @@ def test_as_a_package(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     info = tmp_path / "my_memory-1.0.dist-info"
     support.put(info / "entry_points.txt", "[x]\na = b\n")
     packages = Packages(tmp_path, frozenset({info.name}), alone=True)
-    monkeypatch.setattr(Probes, "packages", lambda _: packages)
+    monkeypatch.setattr(HermesView, "packages", lambda _: packages)
     assert len(look(home, ID, "", SET, version="0.20.5")[1]) == 1
     support.put(
         info / "entry_points.txt", "[hermes_agent.memory_providers]\nmy-memory = my_memory:M\n"
     )
     assert look(home, ID, "", SET, version="0.20.5")[1] == []
-    monkeypatch.setattr(Probes, "packages", lambda _: None)
+    monkeypatch.setattr(HermesView, "packages", lambda _: None)
     support.put(info / "entry_points.txt", "")
     assert look(home, ID, "", SET, version="0.20.5")[1] == [], "it cannot be known"

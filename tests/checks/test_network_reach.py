@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.probes.network.reach import HostResult, NeededHost
-from hermes_doctor.settings.platforms import Endpoint
-from hermes_doctor.settings.proxies import Proxy
+from hermes_doctor.diagnosis.probes.network.reach import HostResult, NeededHost
+from hermes_doctor.hermes.settings.network_endpoints import Endpoint, Proxy
 from tests.helpers.gateway_home import QQ, TELEGRAM, Scene, ask
 
 PROXY = Proxy("HTTPS_PROXY", "http", "10.0.0.5", 3128, "user:s3cr3t")
@@ -19,7 +18,7 @@ class Asked(Scene):
 
     answers: list[HostResult]
 
-    def reach(self) -> list[HostResult]:
+    def health_reach(self) -> list[HostResult]:
         """What came back."""
         return self.answers
 

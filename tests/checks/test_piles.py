@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.model import Status
-from hermes_doctor.probes import oversized_files
+from hermes_doctor.core.model import Status
+from hermes_doctor.diagnosis.probes import large_files
 from tests.helpers import support
 from tests.helpers.one_check import ask
 
@@ -65,7 +65,7 @@ def test_many_dumps(home: Path) -> None:
 
 def test_heavy_dumps(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few and heavy; what is not weighed is reckoned."""
-    monkeypatch.setattr(oversized_files, "WEIGHED", 2)
+    monkeypatch.setattr(large_files, "WEIGHED", 2)
     for number in range(6):
         sparse(home / "sessions" / f"request_dump_{number}.json", 100 * M)
 

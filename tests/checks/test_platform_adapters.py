@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.installation.find import Installation
-from hermes_doctor.model import Finding
+from hermes_doctor.core.model import Finding
+from hermes_doctor.hermes.installation.find import Installation
 from tests.helpers import support
 from tests.helpers.check_home import TELEGRAM
 from tests.helpers.gateway_home import Scene, ask
@@ -19,7 +19,7 @@ DISCORD = "DISCORD_BOT_TOKEN=abc.def.ghi\n"
 class Packaged(Scene):
     """With an installation in a folder of the test's own."""
 
-    def installation(self) -> Installation:
+    def hermes_installation(self) -> Installation:
         """It lies beside the home."""
         return Installation(self.version, self.home.path.parent / "hermes", running=False)
 

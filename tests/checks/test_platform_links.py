@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.model import CouldNotLook
-from hermes_doctor.processes.connection import Connection
+from hermes_doctor.core.model import CouldNotLook
+from hermes_doctor.hermes.processes.sockets import Connection
 from tests.helpers import support
 from tests.helpers.gateway_home import QQ, TELEGRAM, Scene, ask, claim, to
 
@@ -190,7 +190,7 @@ def test_missing_rights(home: Path) -> None:
     """What may not be seen is unknown, never in order."""
 
     class Closed(Scene):
-        def connections(self, pid: int) -> list[Connection]:
+        def machine_connections(self, pid: int) -> list[Connection]:
             raise CouldNotLook("you may not see the connections of process 4242")
 
     result, findings = ask("platform-links", Closed(home, QQ, [claim("qqbot", "connected")]))

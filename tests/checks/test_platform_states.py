@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.installation.find import Installation
+from hermes_doctor.hermes.installation.find import Installation
 from tests.helpers import support
 from tests.helpers.gateway_home import QQ, TELEGRAM, Scene, ask, claim, old
 
@@ -172,7 +172,7 @@ def test_a_missing_library_comes_with_the_whole_command(home: Path) -> None:
     support.put(folder / "yaml" / "__init__.py", "")
 
     class Installed(Scene):
-        def installation(self) -> Installation:
+        def hermes_installation(self) -> Installation:
             return Installation(self.version, checkout / "venv", running=True)
 
     _, [finding] = ask("platform-states", Installed(home, OTHERS["feishu"]))

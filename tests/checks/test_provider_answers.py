@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.model import CheckResult, Finding
-from hermes_doctor.records.last_ask import AskRecord, Attempt
+from hermes_doctor.backup.records.last_ask import AskAttempt, AskRecord
+from hermes_doctor.core.model import CheckResult, Finding
 from tests.helpers.check_home import CANARY
 from tests.helpers.fake_provider import PAGE, error, serving
 from tests.helpers.gateway_home import Scene, ask
@@ -140,19 +140,19 @@ def test_no_message(home: Path) -> None:
     assert "could not read the answer of relay: HTTP 200" in (result.reason or "")
 
 
-def attempt(kind: str, status: int | None = None, failed: str | None = None) -> Attempt:
+def attempt(kind: str, status: int | None = None, failed: str | None = None) -> AskAttempt:
     """One question to the relay, and how it ended."""
     words = "no words" if kind != "ok" else ""
-    return Attempt(
+    return AskAttempt(
         *("model", "relay", "custom", "small", "relay.example"), kind, status, words, failed
     )
 
 
-def asked(home: Path, via: str, *attempts: Attempt) -> tuple[CheckResult, list[Finding]]:
+def asked(home: Path, via: str, *attempts: AskAttempt) -> tuple[CheckResult, list[Finding]]:
     """What the check makes of a question."""
     made = scene(home, "https://relay.example/v1")
     made.network = False
-    made.asked = AskRecord(datetime.now(UTC), via, attempts)
+    made.health.asked = AskRecord(datetime.now(UTC), via, attempts)
     return ask("provider-asked", made)
 
 

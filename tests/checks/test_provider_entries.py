@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from hermes_doctor.model import Severity
+from hermes_doctor.core.model import Severity
 from tests.helpers import settings_verdicts
 from tests.helpers.provider_mistakes import MISTAKES
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.settings.model_vendors import openrouter_name
+from hermes_doctor.hermes.settings.misspellings import openrouter_name
 from tests.helpers import settings_verdicts, support
 from tests.helpers.provider_mistakes import MISTAKES, URL
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.plugins.load import load
-from hermes_doctor.plugins.recorded_causes import recorded_cause, recorded_codes
+from hermes_doctor.diagnosis.plugins.load import load
+from hermes_doctor.diagnosis.plugins.recorded_causes import recorded_cause, recorded_codes
 from tests.helpers import support
 from tests.helpers.cron_homes import findings
 

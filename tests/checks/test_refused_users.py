@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.model import Finding
+from hermes_doctor.core.model import Finding
 from tests.helpers import locked_out_users, support
 from tests.helpers.gateway_home import STARTED, Scene, ask
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.installation.find import Installation
-from hermes_doctor.knowledge.data import load_knowledge
-from hermes_doctor.model import Finding
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.core.model import Finding
+from hermes_doctor.diagnosis.probes.hermes_view import HermesView
+from hermes_doctor.hermes.installation.find import Installation
+from hermes_doctor.hermes.knowledge.data import load_knowledge
 from tests.helpers import support
 from tests.helpers.cron_homes import running
 from tests.helpers.one_check import ask
@@ -30,7 +30,7 @@ def found(
 ) -> list[Finding]:
     """What is said of these settings and this release."""
     place = Installation(version, packages.parents[2], running=False)
-    monkeypatch.setattr(Probes, "installation", lambda _: place)
+    monkeypatch.setattr(HermesView, "installation", lambda _: place)
     running(monkeypatch, None)
     support.put(home / ".env", env)
     return ask("release-breaks", home)[1]

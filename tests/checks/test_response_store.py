@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.model import Status
+from hermes_doctor.core.model import Status
 from tests.helpers import damage, support
 from tests.helpers.one_check import ask
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.backup.vault import Vault
-from hermes_doctor.home import Home
-from hermes_doctor.model import Finding, Severity
+from hermes_doctor.backup.vault.vault import Vault
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import Finding, Severity
 from tests.cli.test_commands import imported, not_loaded
 from tests.helpers import damage, fix_cycle, saved_log_home, support
 from tests.helpers.one_check import ask
@@ -56,11 +56,13 @@ def test_a_home_with_other_receipts(home: Path, path: Path) -> None:
     """Receipts that name no saved log load nothing to compare with."""
     support.put(home / ".env", b"\xef\xbb\xbfA=1\n")
     assert fix_cycle.apply(home, "ENV-BOM").code == 0
-    quiet = "import hermes_doctor.processes.gateway_processes as p; assert p.all_pids; "
+    quiet = "import hermes_doctor.hermes.processes.gateway_processes as p; assert p.all_pids; "
     quiet += "p.all_pids = lambda: []"
     loaded = imported("check", "--home", str(home), patch=quiet)
-    assert "hermes_doctor.records.saved_logs" in loaded
-    not_loaded(loaded, "hermes_doctor.probes.unrestored_rows", "hermes_doctor.backup.vault")
+    assert "hermes_doctor.backup.records.saved_logs" in loaded
+    not_loaded(
+        loaded, "hermes_doctor.diagnosis.probes.unrestored_rows", "hermes_doctor.backup.vault.vault"
+    )
 
 
 def test_the_process_still_runs(home: Path, path: Path) -> None:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.installation.find import Installation
-from hermes_doctor.model import Severity, Status
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import Severity, Status
+from hermes_doctor.diagnosis.probes.hermes_view import HermesView
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.hermes.installation.find import Installation
 from tests.helpers import fake_gateway, support
 from tests.helpers.one_check import ask
 
@@ -53,7 +54,7 @@ def test_stale(
 ) -> None:
     """Newer releases refuse to start by the list; a stale list serves nobody in any release."""
     found = Installation(version, Path("/nowhere"), running=False)
-    monkeypatch.setattr(Probes, "installation", lambda _: found)
+    monkeypatch.setattr(HermesView, "installation", lambda _: found)
     coder = support.healthy(home / "profiles" / "coder")
     fake_gateway.ended(coder, ("gateway.exit_nonzero", {}))
     settings(home, words)
@@ -89,4 +90,4 @@ def test_it_may_still_serve(home: Path, place: str) -> None:
         if place == "later":
             os.utime(home / "config.yaml", (time.time() + 60,) * 2)
         assert ask(CHECK, coder)[1] == []
-        assert Probes(Home(coder)).served_by()
+        assert Probes(Home(coder)).gateway.served_by()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.supervisors.watch_keeper import WatchKeeper
+from hermes_doctor.hermes.supervisors.starters import WatchKeeper
 from tests.helpers import support
 from tests.helpers.fake_supervision import ask, codes, unit
 from tests.helpers.one_check import ask as look

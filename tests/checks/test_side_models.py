@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.model import Finding
+from hermes_doctor.core.model import Finding
 from tests.helpers import support
 from tests.helpers.gateway_home import Scene, ask
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.model import Gateway, Severity, Status
-from hermes_doctor.probes.database_users import DatabaseUsers
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.processes import sqlite_library
-from hermes_doctor.processes.sqlite_library import Library
+from hermes_doctor.core.model import Gateway, Severity, Status
+from hermes_doctor.diagnosis.probes.database_users import DatabaseUsers
+from hermes_doctor.diagnosis.probes.gateway_view import GatewayView
+from hermes_doctor.hermes.processes import sqlite_library
+from hermes_doctor.hermes.processes.sqlite_library import Library
 from tests.helpers import damage
 from tests.helpers.one_check import ask
 
@@ -59,8 +59,8 @@ def test_severity(
     damage.history(home / "state.db")
     gateway = Gateway(77, datetime.now(UTC))
     pids = tuple(range(77, 77 + holders))
-    monkeypatch.setattr(Probes, "gateways", lambda _: [gateway])
-    monkeypatch.setattr(Probes, "sqlite_library", lambda _: _library("3.40.1"))
+    monkeypatch.setattr(GatewayView, "running", lambda _: [gateway])
+    monkeypatch.setattr(GatewayView, "sqlite_library", lambda _: _library("3.40.1"))
     monkeypatch.setattr(DatabaseUsers, "holders", lambda *_: pids)
 
     _, [finding] = ask("sqlite-library", home)
@@ -70,8 +70,8 @@ def test_severity(
 
 def test_repaired_release(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A repaired release is no finding."""
-    monkeypatch.setattr(Probes, "gateways", lambda _: [Gateway(77, datetime.now(UTC))])
-    monkeypatch.setattr(Probes, "sqlite_library", lambda _: _library("3.51.3"))
+    monkeypatch.setattr(GatewayView, "running", lambda _: [Gateway(77, datetime.now(UTC))])
+    monkeypatch.setattr(GatewayView, "sqlite_library", lambda _: _library("3.51.3"))
 
     result, findings = ask("sqlite-library", home)
 

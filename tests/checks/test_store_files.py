@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.model import Gateway
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.core.model import Gateway
+from hermes_doctor.diagnosis.probes.gateway_view import GatewayView
 from tests.helpers import damage, store_files, support
 from tests.helpers.fix_cycle import SECRET
 from tests.helpers.one_check import ask
@@ -167,7 +167,7 @@ def test_running_gateway(
         home, "sessions/sessions.json", store_files.text("sessions/sessions.json")[:-9]
     )
     began = datetime.now(UTC) + timedelta(minutes=minutes)
-    monkeypatch.setattr(Probes, "gateways", lambda _: [Gateway(os.getpid(), began)])
+    monkeypatch.setattr(GatewayView, "running", lambda _: [Gateway(os.getpid(), began)])
 
     [found] = ask("store-files", home)[1]
 

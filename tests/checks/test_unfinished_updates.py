@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.examination.runner import examine
-from hermes_doctor.home import Home
-from hermes_doctor.model import CheckResult, Finding, Severity, Status
-from hermes_doctor.plugins import load
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.records.updates import Update, UpdateRecords, process_identity
+from hermes_doctor.backup.records.updates import Update, UpdateRecords, process_identity
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import CheckResult, Finding, Severity, Status
+from hermes_doctor.diagnosis.examination.report import examine
+from hermes_doctor.diagnosis.plugins import load
+from hermes_doctor.diagnosis.probes.probes import Probes
 
 
 def look(home: Path) -> tuple[CheckResult, list[Finding]]:

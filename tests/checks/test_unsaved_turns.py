@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.model import CouldNotLook, Status
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.sqlite.retired_log import RetiredRows
-from hermes_doctor.sqlite.saved_rows import MissingMessages, SavedMessages
+from hermes_doctor.core.model import CouldNotLook, Status
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.diagnosis.probes.stores_view import StoresView
+from hermes_doctor.sqlite.saved_rows import MissingMessages, RetiredRows, SavedMessages
 from tests.helpers import fake_gateway, recorded_homes, support
 from tests.helpers.one_check import ask
 
@@ -188,7 +188,7 @@ def test_the_reason_names_its_folder(home: Path, monkeypatch: pytest.MonkeyPatch
             raise CouldNotLook("it has no copy of the database")
         return RetiredRows(SavedMessages((), 0, frozenset()), MissingMessages())
 
-    monkeypatch.setattr(Probes, "retired_rows", rows)
+    monkeypatch.setattr(StoresView, "retired_rows", rows)
 
     [found] = ask(ID, home)[1]
 

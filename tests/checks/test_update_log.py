@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.installation.changes import FileChange
-from hermes_doctor.model import Finding, Severity, Status
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.records.updates import Update, UpdateRecords
+from hermes_doctor.backup.records.updates import Update, UpdateRecords
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import Finding, Severity, Status
+from hermes_doctor.diagnosis.probes.hermes_view import HermesView
+from hermes_doctor.hermes.installation.last_update import FileChange
 from tests.helpers import fake_gateway, support
 from tests.helpers.one_check import ask
 
@@ -168,7 +168,7 @@ def test_a_later_change(
     """The code was changed again in another way, such as by pip."""
     log(home, HEADER, STASH, ASKS)
     change = FileChange(home / "RECORD", datetime.now(UTC) - timedelta(minutes=minutes))
-    monkeypatch.setattr(Probes, "code_change", lambda _: change)
+    monkeypatch.setattr(HermesView, "code_change", lambda _: change)
 
     assert len(found(home)) == count
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.model import Finding, Severity, Status
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.core.model import Finding, Severity, Status
+from hermes_doctor.diagnosis.probes.hermes_view import HermesView
 from tests.helpers import fake_gateway, recorded_homes, support
 from tests.helpers.one_check import ask
 
@@ -45,7 +45,7 @@ def loaded(home: Path, commit: str) -> None:
 
 def on_disk(monkeypatch: pytest.MonkeyPatch, commit: str | None) -> None:
     """Let the checkout be at a commit."""
-    monkeypatch.setattr(Probes, "code_commit", lambda _: commit)
+    monkeypatch.setattr(HermesView, "code_commit", lambda _: commit)
 
 
 def found(home: Path) -> list[tuple[str, Severity]]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.installation.find import Installation
-from hermes_doctor.model import Finding
+from hermes_doctor.core.model import Finding
+from hermes_doctor.hermes.installation.find import Installation
 from tests.helpers import support
 from tests.helpers.gateway_home import Scene, ask
 
@@ -20,7 +20,7 @@ SESSION = "platforms/whatsapp/session"
 class Packaged(Scene):
     """With an installation in a folder of the test's own."""
 
-    def installation(self) -> Installation:
+    def hermes_installation(self) -> Installation:
         """It lies beside the home."""
         return Installation(self.version, self.home.path.parent / "hermes", running=True)
 

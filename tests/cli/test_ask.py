@@ -516,8 +516,8 @@ def test_switch_ends_with_the_question(home: Path) -> None:
 )  # fmt: skip
 def test_the_home_is_not_locked_during_the_question(home: Path, words: tuple[str, ...]) -> None:
     """Another hermes-doctor can work on the home while this one waits for the answer."""
-    from hermes_doctor.home import Home
-    from hermes_doctor.records.home_lock import lock_home
+    from hermes_doctor.backup.records.home_lock import lock_home
+    from hermes_doctor.core.home import Home
 
     hold = threading.Event()
     done: list[Done] = []
@@ -595,10 +595,10 @@ def test_root_asks_with_the_rights_of_the_owner(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The request is sent, and its certificates are read, as the home's owner."""
-    from hermes_doctor.asking import ask as asking, plan
     from hermes_doctor.cli import ask as command
-    from hermes_doctor.home import Home
-    from hermes_doctor.probes.probes import Probes
+    from hermes_doctor.core.home import Home
+    from hermes_doctor.diagnosis.probes.probes import Probes
+    from hermes_doctor.operations.asking import ask as asking, plan
 
     users: list[int] = []
     real = asking.carry_out

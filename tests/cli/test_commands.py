@@ -30,8 +30,8 @@ from rich.cells import cell_len
 
 from hermes_doctor.cli import check_run, demo_home
 from hermes_doctor.cli.commands import app, build_only
-from hermes_doctor.examination import runner
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.diagnosis.examination import report as reports
+from hermes_doctor.diagnosis.probes.probes import Probes
 from tests.helpers import damage, support, terminal_screen
 
 COMMAND = (
@@ -1030,14 +1030,16 @@ def not_loaded(loaded: set[str], *names: str) -> None:
 
 def test_modules_of_check(home: Path) -> None:
     """`check` on a healthy home loads nothing slow that it does not need."""
-    quiet = "import hermes_doctor.processes.gateway_processes as p; assert p.all_pids; "
+    quiet = "import hermes_doctor.hermes.processes.gateway_processes as p; assert p.all_pids; "
     quiet += "p.all_pids = lambda: []"
 
     for args in (["check", "--home", str(home)], ["check", "--json", "--home", str(home)]):
         loaded = imported(*args, patch=quiet)
-        assert "hermes_doctor.examination.runner" in loaded
+        assert "hermes_doctor.diagnosis.examination.report" in loaded
         assert loaded & (SLOW | PARSER | COMPILING) == set()
-        not_loaded(loaded, "hermes_doctor.repair.run", "hermes_doctor.backup.vault")
+        not_loaded(
+            loaded, "hermes_doctor.repair.transaction.run", "hermes_doctor.backup.vault.vault"
+        )
         not_loaded(loaded, "asyncio", "ssl")
 
 
@@ -1059,13 +1061,15 @@ def test_modules_of_check_beside_a_gateway(home: Path, tmp_path: Path) -> None:
         gateway.kill()
         gateway.communicate()
 
-    assert "hermes_doctor.probes.pulse" in loaded, "it was found"
+    assert "hermes_doctor.diagnosis.probes.pulse" in loaded, "it was found"
     assert loaded & ((SLOW | {"typer"}) - {"psutil"}) == set(), "planning its repair takes psutil"
 
 
 def loaded_after(code: str) -> set[str]:
     """The modules that are loaded in a new process after some code."""
-    code = f"import sys; from hermes_doctor.plugins import load\n{code}\nprint(*sys.modules)"
+    code = (
+        f"import sys; from hermes_doctor.diagnosis.plugins import load\n{code}\nprint(*sys.modules)"
+    )
     done = subprocess.run(
         [sys.executable, "-P", "-c", code], env=environ(), capture_output=True, text=True
     )
@@ -1074,33 +1078,31 @@ def loaded_after(code: str) -> set[str]:
 
 
 IMPORTING = """
-from hermes_doctor.plugins.mount import import_plugin
-for path in sorted(load.builtin("{folder}").glob("[!_]*.py")):
-    if '"needs": ""' in listed[path.name] or '"needs"' not in listed[path.name]:
+from hermes_doctor.diagnosis.plugins import index
+from hermes_doctor.diagnosis.plugins.built_in import builtin
+from hermes_doctor.diagnosis.plugins.mount import import_plugin
+[kind] = [one for one, name in index.FOLDERS.items() if name == "{folder}"]
+for path in sorted(builtin("{folder}").glob("[!_]*.py")):
+    if any(not getattr(one, "needs", "") for one in index.read(kind)[1][path.name]):
         import_plugin(f"hermes_doctor.{folder}.{{path.stem}}", patient=True)
 """
 """Imports the files of a folder, without the checks that need something."""
-LISTED = """
-import json
-listed = json.loads((load.builtin("{folder}") / "index.json").read_text())
-listed = {{name: json.dumps(one) for name, one in listed.items()}}
-"""
 
 
 def importing(folder: str) -> str:
     """The code that loads the plugins and then imports the files of a folder."""
-    return (f"load.load().fixes\n{LISTED}{IMPORTING}").format(folder=folder)
+    return f"load.load().fixes\n{IMPORTING}".format(folder=folder)
 
 
 def test_the_checks_import_only_what_they_use(home: Path) -> None:
     """No check imports at its top what the check of a healthy home never uses."""
-    quiet = "import hermes_doctor.processes.gateway_processes as p; assert p.all_pids; "
+    quiet = "import hermes_doctor.hermes.processes.gateway_processes as p; assert p.all_pids; "
     quiet += "p.all_pids = lambda: []"
 
     loaded = loaded_after(importing("checks"))
     used = imported("check", "--home", str(home), patch=quiet)
 
-    assert "hermes_doctor.checks.env_shadows" in loaded
+    assert "hermes_doctor.checks.env_lines" in loaded
     assert "hermes_doctor.fixes" not in used, "a healthy home needs no fix"
     assert loaded - used - {"json", "hermes_doctor.fixes"} == set()
 
@@ -1109,7 +1111,7 @@ def test_the_fixes_import_nothing_else() -> None:
     """What no check uses, a fix imports only when it is planned."""
     loaded = loaded_after(importing("fixes")) - loaded_after(importing("checks"))
 
-    assert "hermes_doctor.fixes.rewrite_env" in loaded
+    assert "hermes_doctor.fixes.env_file" in loaded
     assert {name for name in loaded if not name.startswith("hermes_doctor.fixes")} == set()
 
 
@@ -1139,12 +1141,15 @@ def test_modules_of_one_round(home: Path) -> None:
 
     loaded = imported("watch", "--once", "--home", str(home), patch=state)
 
-    assert "hermes_doctor.watch.rounds" in loaded
+    assert "hermes_doctor.operations.watch.rounds" in loaded
     listing = "import sys, sqlite_utils.migrations; print(*sys.modules)"
     of_history = subprocess.check_output([sys.executable, "-c", listing], text=True).split()
     assert "sqlite_utils" in loaded
     assert loaded & ((SLOW | PARSER | COMPILING) - {"psutil", *of_history}) == set()
-    not_loaded(loaded, *(f"hermes_doctor.watch.{name}" for name in ("heal", "channels", "notices")))
+    not_loaded(
+        loaded,
+        *(f"hermes_doctor.operations.watch.{name}" for name in ("heal", "channels", "notices")),
+    )
 
 
 IMPATIENT = "from hermes_doctor.cli import progress_bars; progress_bars.LARGE = 0; " + COMMAND
@@ -1173,7 +1178,7 @@ def test_a_long_repair_shows_how_far_it_is(home: Path) -> None:
 
 def test_work_of_another_process_is_heard_too(home: Path) -> None:
     """Where root works with the rights of the owner, what the child tells comes through."""
-    from hermes_doctor.system import progress, workers
+    from hermes_doctor.core.system import progress, workers
 
     told: list[tuple[str, float | None]] = []
 
@@ -1244,14 +1249,14 @@ def test_homes_do_not_pile_up(home: Path, monkeypatch: pytest.MonkeyPatch) -> No
         support.healthy(home / "profiles" / name)
     earlier: list[weakref.ref[Probes]] = []
     kept: list[int] = []
-    report = runner.report
+    report = reports.report
 
     def count(probes: Probes, *args: Any, **options: Any) -> Any:
         kept.append(sum(one() is not None for one in earlier))
         earlier.append(weakref.ref(probes))
         return report(probes, *args, **options)
 
-    monkeypatch.setattr(runner, "report", count)
+    monkeypatch.setattr(reports, "report", count)
     gc.disable()
     try:
         check_run.run(home, all_homes=True, json=True)

@@ -14,10 +14,10 @@ import pytest
 from typer.testing import CliRunner
 
 from hermes_doctor.cli import history as cli_history
-from hermes_doctor.history import database, place, pruning, upkeep
-from hermes_doctor.home import Home
-from hermes_doctor.model import Trouble
-from hermes_doctor.system import crontab
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import Trouble
+from hermes_doctor.core.system import crontab
+from hermes_doctor.operations.history import database, place, prune
 from tests.helpers import example_history, support, terminal_screen
 from tests.helpers.histories import rows
 from tests.helpers.warm_server import ROOT
@@ -223,9 +223,9 @@ def test_damage_found_while_shrinking(
         raise database.Damaged("it is torn")
 
     monkeypatch.setattr(database, "vacuum", torn)
-    monkeypatch.setattr(pruning, "is_worth_shrinking", lambda _: True)
+    monkeypatch.setattr(prune, "is_worth_shrinking", lambda _: True)
     with pytest.raises(Trouble, match="were removed, but the history is damaged"):
-        upkeep.prune_file(file, 5 * 86400)
+        prune.prune_file(file, 5 * 86400)
     assert min(row["hour"] for row in rows(file, "hours")) > f"{datetime.now(UTC):%Y}"
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.updates import chat_hook, launcher, shell_startup
+from hermes_doctor.core.home import Home
+from hermes_doctor.operations.updates import chat_hook, launcher, shell_startup
 from tests.helpers import support
 
 

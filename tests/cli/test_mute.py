@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.cli import check_run, mute
-from hermes_doctor.model import Trouble
-from hermes_doctor.preferences import places
+from hermes_doctor.core.model import Trouble
+from hermes_doctor.core.preferences import places
 from tests.helpers import support
 from tests.helpers.support import Done
 

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.cli import check_formats, output_file
-from hermes_doctor.cli.check_formats import Wanted
+from hermes_doctor.cli import check_run, output_file
 from hermes_doctor.cli.check_run import FORMATS
-from hermes_doctor.model import CheckResult, Status, Trouble
+from hermes_doctor.core.model import CheckResult, Status, Trouble
 from tests.helpers import support
 from tests.helpers.crash_server import STRANGER
 from tests.helpers.example_reports import report
@@ -227,8 +226,9 @@ def test_a_report_of_a_home_that_nobody_can_read(tmp_path: Path, format: str) ->
     """It begins in another way, and is replaced by the next one all the same."""
     blind = report(checks=(CheckResult("look", "data", Status.UNKNOWN, reason="closed"),))
     assert blind.why_blind
-    wanted = Wanted({blind.home: frozenset()}, many=False, verbose=False)
-    (tmp_path / "out").write_text(check_formats.FORMATS[format]([blind], wanted))
+    none: dict[Path, frozenset[str]] = {blind.home: frozenset()}
+    page = check_run.formatted(format, [blind], none, all_homes=False, verbose=False)
+    (tmp_path / "out").write_text(page)
 
     assert output_file.find(tmp_path / "out") == tmp_path / "out"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.cli import probe_run
-from hermes_doctor.examination import container_probe
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.diagnosis.examination import container_probe
+from hermes_doctor.diagnosis.probes.probes import Probes
 from tests.helpers import fake_gateway, support
 
 

@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 
 from hermes_doctor.cli import separate_look
-from hermes_doctor.model import Trouble, Verdict, VerdictKind
-from hermes_doctor.plugins import load
-from hermes_doctor.system import privileges
+from hermes_doctor.core.model import Trouble, Verdict, VerdictKind
+from hermes_doctor.core.system import privileges
+from hermes_doctor.diagnosis.plugins import load
+from tests.diagnosis.probes.test_probes import pretender
 from tests.helpers import crash_server, fake_gateway, support
 from tests.helpers.crash_server import STRANGER
 from tests.helpers.watch_parts import finding, report
-from tests.probes.test_probes import pretender
 from tests.scenarios import test_hostile_home as hostile
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
@@ -80,6 +80,15 @@ def trapped(place: Path) -> Path:
     return home
 
 
+COMMAND = """
+from tests.helpers import own_gateways
+own_gateways.hide_those_of_other_tests()
+from hermes_doctor.__main__ import main
+main()
+"""
+"""The command, beside the gateways of other tests."""
+
+
 def opened_by_root(command: tuple[str, ...], home: Path, log: Path) -> tuple[list[str], list[str]]:
     """The paths that processes of root try to open during a command, and those of other users."""
     home_option: tuple[str, ...] = ("--home", str(home))
@@ -87,12 +96,17 @@ def opened_by_root(command: tuple[str, ...], home: Path, log: Path) -> tuple[lis
         at = command.index("--")
         command, home_option = (*command[:at], *home_option, *command[at:]), ()
     words = ["strace", "-f", "-y", "-qq", "-o", str(log), "-e", f"trace={TRACED}"]
-    python = [sys.executable, "-m", "hermes_doctor"]
+    python = [sys.executable, "-c", COMMAND]
     endless = "--interval" in command
     some_rounds = ["timeout", "--signal=TERM", "12"] if endless else []
     done = subprocess.run(
         [*words, *some_rounds, *python, *command, *home_option],
-        env=support.environ({"XDG_STATE_HOME": str(log.parent / "state")}),
+        env=support.environ(
+            {
+                "XDG_STATE_HOME": str(log.parent / "state"),
+                "PYTHONPATH": str(Path(__file__).parents[2]),
+            }
+        ),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -188,6 +202,7 @@ def test_root_s_own_home_beside_another_users_gateway(
 ) -> None:
     """A look at one home opens nothing in the homes of others that are in use."""
     own = support.healthy(place / "own")
+    support.put(own / ".env", support.ENV + "TELEGRAM_BOT_TOKEN=123456:a-bot-that-may-be-shared\n")
     with pretender(tmp_path, {"HERMES_HOME": str(trapped)}):
         by_root, _ = opened_by_root(("check",), own, tmp_path / "log")
 
@@ -365,7 +380,7 @@ def test_all_that_functions_import_can_be_sent() -> None:
     }
     program = (
         "import sys; from hermes_doctor.cli.separate_look import load_binary; load_binary(); "
-        "from hermes_doctor.system.modules_of_root import send; "
+        "from hermes_doctor.core.system.modules_of_root import send; "
         "names = [*sys.argv[1:]]; "
         "known = {*sys.modules, *sys.builtin_module_names}; "
         "print(*(name for name in names if name not in known and not send(name)))"

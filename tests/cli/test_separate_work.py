@@ -17,11 +17,12 @@ import pytest
 import typer
 
 from hermes_doctor.cli import separate_work
-from hermes_doctor.plugins import load
+from hermes_doctor.diagnosis.plugins.built_in import builtin
 from tests.cli.test_separate_look import opened_by_root
 from tests.helpers import crash_server, shells, support
 from tests.helpers.crash_server import STRANGER
 from tests.scenarios import test_hostile_home as hostile
+from tools.build_hook import computed_files
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
 FIX = ("fix", "--apply", "--yes")
@@ -65,7 +66,9 @@ def closed_tool(folder: Path) -> Path:
     top = Path(separate_work.__file__).parents[1]
     shutil.copytree(top, folder / "hermes_doctor", ignore=_LEFT_OUT)
     for kind in ("checks", "fixes"):
-        shutil.copytree(load.builtin(kind), folder / "hermes_doctor" / kind, ignore=_LEFT_OUT)
+        shutil.copytree(builtin(kind), folder / "hermes_doctor" / kind, ignore=_LEFT_OUT)
+    for name, text in computed_files().items():
+        support.put(folder / name, text)
     return folder
 
 
@@ -168,7 +171,7 @@ def test_a_cut_off_command_is_finished(place: Path) -> None:
     before = crash_server.state(home)
     patched = (
         "import os, signal, sys\n"
-        "from hermes_doctor.repair import run\n"
+        "from hermes_doctor.repair.transaction import run\n"
         "run.commit = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
         "from hermes_doctor.cli.main import main\n"
         f"sys.argv = ['hermes-doctor', 'fix', '--apply', '--yes', '--home', {str(home)!r}]\n"

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.backup import copies
-from hermes_doctor.home import Home
+from hermes_doctor.backup.vault import copies
+from hermes_doctor.core.home import Home
 from tests.helpers import support
 from tests.helpers.support import Done
-from tests.watch.test_install import lasting_home
+from tests.operations.watch.test_install import lasting_home
 
 MARK = b"\xef\xbb\xbf"
 Doctor = Callable[..., Done]

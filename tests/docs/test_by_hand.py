@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer._click.exceptions import UsageError
+from typer import TyperException
 from typer.main import get_command
 
 from hermes_doctor.cli.commands import app
-from hermes_doctor.plugins import load
+from hermes_doctor.diagnosis.plugins import load
 from tests.helpers.each import each
 from tools.share.command_tree import NAME
 
@@ -57,7 +57,7 @@ def parse(words: list[str]) -> None:
             break
         found, (name, *rest) = below[rest[0]], rest
     if below and not found.invoke_without_command:
-        raise UsageError(f"no command below {name}: {rest}")
+        raise TyperException(f"no command below {name}: {rest}")
 
 
 def test_there_are_rows() -> None:
@@ -85,7 +85,7 @@ def test_command(row: list[str]) -> None:
 )
 def test_a_wrong_command_is_found(line: str) -> None:
     """The test above fails for a wrong option, a wrong command or a missing argument."""
-    with pytest.raises(UsageError):
+    with pytest.raises(TyperException):
         parse([NAME, *line.split()])
 
 

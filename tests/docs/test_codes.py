@@ -1,10 +1,10 @@
-"""docs/codes.md lists all codes; `make codes` writes it."""
+"""docs/codes.md lists all codes; `make generate` writes it."""
 
 from __future__ import annotations
 
 import re
 
-from hermes_doctor.plugins import load
+from hermes_doctor.diagnosis.plugins import load
 from tools import list_codes
 
 PLUGINS = load.load()
@@ -12,8 +12,8 @@ TEXT = list_codes.TARGET.read_text(encoding="utf-8")
 
 
 def test_current() -> None:
-    """The file is what `make codes` writes now."""
-    assert list_codes.table(PLUGINS) == TEXT, "run `make codes`"
+    """The file is what `make generate` writes now."""
+    assert list_codes.table(PLUGINS) == TEXT, "run `make generate`"
 
 
 def test_complete() -> None:

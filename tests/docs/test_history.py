@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.history import gaps, pruning, reading
-from hermes_doctor.history.layout import COLUMNS
-from hermes_doctor.home import Home
+from hermes_doctor.core.home import Home
+from hermes_doctor.operations.history import layout, prune, reading
+from hermes_doctor.operations.history.layout import COLUMNS
 from hermes_doctor.render import history
 from tests.helpers import example_history, support
 
@@ -72,9 +72,9 @@ def test_every_column_is_named() -> None:
 
 def test_the_numbers() -> None:
     """The limits on the page are those of the code."""
-    assert f"{pruning.KEEP // 86400} days" in PAGE
-    assert gaps.longest_gap(100) == 3 * 100 + 60 and "three intervals and a minute" in PAGE
-    assert gaps.LONGEST_SPACING == 7200 and "no more than two hours" in PAGE
-    most = f"{pruning.MOST['episodes']:,} episodes and {pruning.MOST['marks']:,} marks"
+    assert f"{prune.KEEP // 86400} days" in PAGE
+    assert layout.longest_gap(100) == 3 * 100 + 60 and "three intervals and a minute" in PAGE
+    assert layout.LONGEST_SPACING == 7200 and "no more than two hours" in PAGE
+    most = f"{prune.MOST['episodes']:,} episodes and {prune.MOST['marks']:,} marks"
     assert most in PAGE.replace("\n", " ")
-    assert f"every {gaps.EVERY // 60} minutes" in PAGE
+    assert f"every {layout.EVERY // 60} minutes" in PAGE

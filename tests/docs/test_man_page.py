@@ -11,11 +11,11 @@ import pytest
 
 from hermes_doctor.cli.front_page import PURPOSE
 from tests.docs.test_failure_pages import refused
-from tests.helpers.shells import SHARE
+from tests.helpers.shells import share
 from tools.share import command_tree, man_page
 from tools.share.command_tree import NAMES
 
-PAGE = SHARE / "man" / "man1" / "hermes-doctor.1"
+PAGE = "man/man1/hermes-doctor.1"
 HEADINGS = [
     *("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "COMMANDS", "EXIT STATUS", "FILES"),
     *("ENVIRONMENT", "EXAMPLES", "SEE ALSO"),
@@ -26,7 +26,7 @@ def shown(*command: str) -> str:
     """The page as `man` shows it on a terminal with 80 columns."""
     done = subprocess.run(
         [*command],
-        env={**os.environ, "MANWIDTH": "80", "LANG": "C.UTF-8", "MANPATH": str(SHARE / "man")},
+        env={**os.environ, "MANWIDTH": "80", "LANG": "C.UTF-8", "MANPATH": str(share() / "man")},
         capture_output=True,
         text=True,
         check=True,
@@ -67,7 +67,7 @@ def test_options_and_codes() -> None:
 @pytest.mark.needs("mandoc")
 def test_strict_reader() -> None:
     """mandoc, which macOS and Alpine have, complains only about the date, which is left out."""
-    done = subprocess.run(["mandoc", "-Tlint", PAGE], capture_output=True, text=True)
+    done = subprocess.run(["mandoc", "-Tlint", share() / PAGE], capture_output=True, text=True)
     complaints = [line for line in done.stdout.splitlines() if "missing date" not in line]
 
     assert complaints == []
@@ -75,7 +75,7 @@ def test_strict_reader() -> None:
 
 def test_plain_words() -> None:
     """The page uses the words of the other documents."""
-    assert refused(re.sub(r"\\[-&e]|\\f[BIR]", "", PAGE.read_text())) == []
+    assert refused(re.sub(r"\\[-&e]|\\f[BIR]", "", (share() / PAGE).read_text())) == []
 
 
 @pytest.mark.needs("man")

@@ -7,13 +7,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hermes_doctor.cli import settings
-from hermes_doctor.history import place
-from hermes_doctor.preferences import effective, mute_store, mutes, places
-from tests.helpers.shells import SHARE
-from tools.share import command_tree
+from hermes_doctor.core.preferences import effective, mute_store, mutes, places
+from hermes_doctor.operations.history import place
+from tools.share import command_tree, man_page
 
 DOCS = Path(__file__).parents[2] / "docs"
-MAN_PAGE = (SHARE / "man" / "man1" / "hermes-doctor.1").read_text().replace("\\-", "-")
+MAN_PAGE = man_page.page(command_tree.read()).replace("\\-", "-")
 ORDER = ("--home", "HERMES_HOME", "config.toml", "~/.hermes", "/opt/data")
 
 

@@ -66,11 +66,11 @@ def test_places_that_start_a_hermes() -> None:
     }
 
     assert found == {
-        "gateway/detached.py",  # the gateway, and the function itself
-        "learning/isolation.py",
-        "learning/learn.py",
-        "steps/machine.py",  # `hermes gateway install`
-        "updates/package_rollback.py",  # pip
-        "updates/requirements.py",
-        "watch/channels.py",  # `hermes send`
+        "repair/gateway/detached.py",  # the gateway, and the function itself
+        "operations/learning/isolation.py",
+        "operations/learning/learn.py",
+        "repair/steps/machine.py",  # `hermes gateway install`
+        "operations/updates/rollback.py",  # pip
+        "operations/updates/requirements.py",
+        "operations/watch/channels.py",  # `hermes send`
     }

@@ -10,7 +10,7 @@ import pytest
 
 from hermes_doctor.cli.check_run import FORMATS
 from tests.helpers import shells
-from tools.share import __main__ as share, command_tree
+from tools.share import command_tree, files
 from tools.share.command_tree import NAMES, Command
 
 Shell = Callable[[Sequence[str], Path, str], list[set[str]]]
@@ -41,15 +41,6 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     (tmp_path / "sums.txt").touch()
     yield tmp_path
     assert not (tmp_path / "started").exists()
-
-
-def test_files_are_current() -> None:
-    """The files are what the commands declare now."""
-    found = {str(path.relative_to(share.SHARE)) for path in share.SHARE.glob("*/*/*")}
-
-    for name, text in share.files().items():
-        assert (share.SHARE / name).read_text() == text, "run `make share`"
-    assert found == {*share.files()}
 
 
 @pytest.mark.sampled
@@ -144,9 +135,9 @@ def test_options_that_switch_off() -> None:
     """The menus say of `--no-…` that it switches off, and do not repeat the other text."""
     (watch,) = (one for one in commands() if one.path == ("watch", "install"))
     (heal,) = (one for one in watch.options if "--heal" in one.names)
-    files = share.files()
-    zsh = files["zsh/site-functions/_hermes-doctor"]
-    fish = files["fish/vendor_completions.d/hermes-doctor.fish"]
+    made = files.files()
+    zsh = made["zsh/site-functions/_hermes-doctor"]
+    fish = made["fish/vendor_completions.d/hermes-doctor.fish"]
 
     assert heal.summary_of("--no-heal") == "Switch off --heal"
     assert "--heal[Apply safe fixes" in zsh
@@ -198,7 +189,7 @@ def test_bash_in_a_terminal(folder: Path) -> None:
     }
     with shells.Terminal(["/bin/bash", "--norc", "-i"], folder, NAMES[0], PS1="") as terminal:
         for name in NAMES:
-            terminal.type(f". {shells.SHARE}/bash-completion/completions/{name}\n")
+            terminal.type(f". {shells.share()}/bash-completion/completions/{name}\n")
         for keys, shown in typed.items():
             terminal.type(keys)
             terminal.wait(functools.partial(_is_shown, terminal, shown))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import locked_out_users, support
+from tests.helpers.fix_contract import Planted
 from tests.helpers.gateway_home import Scene, ask
 from tests.helpers.let_user_in import fix, left_alone, let_in
 from tests.helpers.one_check import PLUGINS
@@ -193,8 +194,8 @@ def test_no_longer_in_evidence(home: Path) -> None:
 
 def test_no_watch_does_it(home: Path) -> None:
     """Nor does a watch that was told to agree to everything."""
-    from hermes_doctor.repair.plan import plan as planned
-    from hermes_doctor.watch import consent
+    from hermes_doctor.operations.watch import consent
+    from hermes_doctor.repair.transaction.plan import plan as planned
 
     support.put(home / ".env", locked_out_users.TOKEN + "TELEGRAM_ALLOWED_USERS=7001\n")
     locked_out_users.turned_away(home, times=6)
@@ -219,3 +220,12 @@ def test_the_question_and_the_hint_name_the_person(home: Path) -> None:
 
     assert "--subject 'telegram 42'" in done.out.replace("\n", " ")
     assert "allow 42 on Telegram" in done.out
+
+
+def planted(home: Path) -> None:
+    """Somebody was turned away, and there is an allowlist."""
+    support.put(home / ".env", locked_out_users.TOKEN + "TELEGRAM_ALLOWED_USERS=7001\n")
+    locked_out_users.turned_away(home)
+
+
+PLANTED = Planted("AUTHZ-UNAUTHORIZED", planted, options=("--subject", "telegram 42"))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.helpers import damage, fix_cycle, support
+from tests.helpers.fix_contract import Planted
 
 ROWS = "SELECT * FROM messages ORDER BY id"
 
@@ -138,3 +139,6 @@ def test_the_history_is_in_use(home: Path) -> None:
 
     assert done.code != 0
     assert the_log(home).exists()
+
+
+PLANTED = Planted("DB-WAL-ROWS", set_aside)

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import budget, crash_server, damage, fix_cycle, support
+from tests.helpers.fix_contract import Planted
 from tests.helpers.saved_log_home import lose, message, session
-from tests.planning.test_deleted_logs import holding, run
+from tests.repair.planning.test_deleted_logs import holding, run
 from tests.scenarios.test_crash import killed, rehearse
 
 pytestmark = pytest.mark.skipif(not Path("/proc/locks").exists(), reason="needs /proc")
@@ -199,3 +200,6 @@ def test_killed_at_some_moments(tmp_path: Path) -> None:
     ended = scene.again()
     assert ended.code == 0, ended.said
     assert crash_server.leftovers(home) == []
+
+
+PLANTED = Planted("DB-SAVED-ROWS", lambda home: lose(fix_cycle.history(home / "state.db"), *ROWS))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import locked_out_users, support
+from tests.helpers.fix_contract import Planted
 from tests.helpers.let_user_in import fix, left_alone, let_in
 
 CODE = "PAIRING-WAITING"
@@ -115,3 +116,13 @@ def test_managed_home(home: Path) -> None:
     assert "managed" in str([one["refusal"] for one in done.json["repair"]["plan"]])
     assert done.json["repair"]["runs"] == []
     assert support.contents(home) == sick
+
+
+def planted(home: Path) -> None:
+    """One user waits, and another is paired."""
+    support.put(home / ".env", locked_out_users.TOKEN)
+    locked_out_users.waiting(home)
+    locked_out_users.approved(home, "7001")
+
+
+PLANTED = Planted("PAIRING-WAITING", planted, options=("--subject", "telegram 42"))

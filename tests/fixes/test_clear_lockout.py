@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from tests.helpers import fix_cycle, locked_out_users, support
+from tests.helpers.fix_contract import Planted
 
 NAME = "platforms/pairing/_rate_limits.json"
 
@@ -53,3 +54,6 @@ def test_managed_home(home: Path) -> None:
     assert "managed" in str([one["refusal"] for one in done.json["repair"]["plan"]])
     assert done.json["repair"]["runs"] == []
     assert support.contents(home) == sick
+
+
+PLANTED = Planted("PAIRING-LOCKOUT", locked_out_users.locked)

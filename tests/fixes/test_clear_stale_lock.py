@@ -6,6 +6,7 @@ import fcntl
 from pathlib import Path
 
 from tests.helpers import fix_cycle, support
+from tests.helpers.fix_contract import Planted
 
 OWNER = '{"pid": 4194000, "kind": "hermes-gateway", "argv": [], "start_time": 1}'
 
@@ -31,3 +32,6 @@ def test_held(home: Path) -> None:
         done = fix_cycle.apply(home, "GW-STALE-PID")
     assert done.json["repair"]["runs"] == []
     assert (home / "gateway.pid").read_text() == OWNER
+
+
+PLANTED = Planted("GW-STALE-PID", stale)

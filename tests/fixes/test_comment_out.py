@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import config_homes, fix_cycle, support
+from tests.helpers.fix_contract import Planted
 
 CASES = {
     "older lines": (
@@ -55,3 +56,6 @@ def test_not_utf_8(home: Path) -> None:
 
     assert done.code == 1
     assert "not UTF-8. Save it as UTF-8 first" in " ".join(done.out.split())
+
+
+PLANTED = Planted("ENV-DUP", lambda home: config_homes.write(home, *CASES["older lines"][:2]))

@@ -9,21 +9,14 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.knowledge import atlas
-from hermes_doctor.learning.lessons import schema_changes
-from hermes_doctor.model import CannotFix
-from hermes_doctor.sqlite import (
-    changed_parts,
-    column_rules,
-    completion,
-    creation,
-    missing_parts,
-    schema,
-)
+from hermes_doctor.core.model import CannotFix
+from hermes_doctor.hermes.knowledge import atlas
+from hermes_doctor.operations.learning.lessons import schema_changes
+from hermes_doctor.sqlite import blueprint, completion, schema, schema_differences
 from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.changed_parts import ChangedPart
-from hermes_doctor.sqlite.missing_parts import MissingPart
+from hermes_doctor.sqlite.schema_differences import ChangedPart, MissingPart
 from tests.helpers import support
+from tests.helpers.fix_contract import Planted
 
 KANBAN = support.plan("kanban.db")
 STATE = support.plan("state.db")
@@ -35,7 +28,7 @@ def addable(plan: Blueprint) -> list[tuple[str, str]]:
         (table.name, column.name)
         for table in plan.tables.values()
         for column in table.columns
-        if len(table.columns) > 1 and column_rules.value_for_old_rows(table, column) is not None
+        if len(table.columns) > 1 and blueprint.value_for_old_rows(table, column) is not None
     ]
 
 
@@ -78,7 +71,7 @@ def sound(path: Path) -> None:
 
 def made(path: Path, plan: Blueprint) -> Path:
     """A database with every table, lazy ones too, and a row in each."""
-    with contextlib.closing(creation.create(path, plan)) as db:
+    with contextlib.closing(completion.create(path, plan)) as db:
         for name, table in plan.tables.items():
             if table.created_on_demand:
                 db.execute(table.sql)
@@ -96,7 +89,7 @@ def made(path: Path, plan: Blueprint) -> Path:
 
 def lacking(path: Path, plan: Blueprint) -> list[MissingPart]:
     """What the database lacks now."""
-    return missing_parts.find_missing(schema.read(path), plan)
+    return schema_differences.find_missing(schema.read(path), plan)
 
 
 def lose(path: Path, *columns: tuple[str, str]) -> None:
@@ -411,7 +404,7 @@ def test_full_text_table_of_another_tables_content(tmp_path: Path) -> None:
     """The memory's index keeps no text of its own; it is rebuilt from the facts."""
     plan = support.plan("memory_store.db")
     path = tmp_path / "memory_store.db"
-    with contextlib.closing(creation.create(path, plan)) as db, db:
+    with contextlib.closing(completion.create(path, plan)) as db, db:
         db.execute("INSERT INTO facts (content) VALUES ('a walrus sings')")
         db.execute("DROP TABLE facts_fts")
     [missing] = lacking(path, plan)
@@ -472,7 +465,7 @@ def test_values_under_a_former_name(tmp_path: Path, rebuilt: bool) -> None:
 
 def differing(path: Path, plan: Blueprint) -> list[ChangedPart]:
     """What the database declares otherwise now."""
-    return changed_parts.find_changed(schema.read(path), plan)
+    return schema_differences.find_changed(schema.read(path), plan)
 
 
 def declare(path: Path, table: str, column: str, way: str) -> None:
@@ -694,3 +687,12 @@ def test_a_value_that_must_be_there(home: Path) -> None:
     assert (done.code, done.codes) == (0, [])
     with contextlib.closing(sqlite3.connect(path)) as db, db:
         support.say(db, "written again")
+
+
+def planted(home: Path) -> None:
+    """A board of a release without this column."""
+    (home / "kanban.db").unlink()
+    support.board(home / "kanban.db", without=(("tasks", "session_id"),))
+
+
+PLANTED = Planted("KANBAN-SCHEMA", planted)

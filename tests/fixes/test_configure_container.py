@@ -10,16 +10,17 @@ from typing import Any
 import pytest
 import yaml
 
-from hermes_doctor.home import Home
-from hermes_doctor.model import CannotFix
-from hermes_doctor.processes import lineage
-from hermes_doctor.records.journal import MachineActionRecord
-from hermes_doctor.steps.machine import action_from_record
-from hermes_doctor.steps.restart_policy import SetRestartPolicy
+from hermes_doctor.backup.records.journal import MachineActionRecord
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import CannotFix
+from hermes_doctor.hermes.processes import lineage
+from hermes_doctor.repair.steps.machine import action_from_record
+from hermes_doctor.repair.steps.restart_actions import SetRestartPolicy
 from tests.checks.test_container_settings import ZONE, found, jobs, limit
 from tests.helpers import compose_homes, support
 from tests.helpers.compose_homes import InContainer, container, override, project
 from tests.helpers.fake_engine import Engine
+from tests.helpers.fix_contract import ProvedBy
 from tests.helpers.planned_steps import finding, plan
 from tests.scenarios.test_steps import apply, item, undo
 
@@ -178,3 +179,9 @@ def test_refused(tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PATH", str(engine.bin))
     with pytest.raises(CannotFix, match=r"Only Docker can change .* Recreate it with `--restart"):
         SetRestartPolicy(Home(tmp_path / "data")).refuse()
+
+
+PROVED_BY = ProvedBy(
+    "fixes/test_configure_container.py::test_compose",
+    why="It needs a container engine.",
+)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import setting_fix_cycle
+from tests.helpers import fix_contract, setting_fix_cycle
 from tests.helpers.provider_mistakes import MISTAKES
 
 
@@ -29,3 +29,6 @@ def test_cures_and_undoes(home: Path, name: str) -> None:
     setting_fix_cycle.cure(home, MISTAKES[name])
 
     setting_fix_cycle.undo(home, sick)
+
+
+PLANTED = fix_contract.mistake("misspelt")

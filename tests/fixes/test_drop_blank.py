@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.model import CannotFix
-from hermes_doctor.plugins import load
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import CannotFix
+from hermes_doctor.diagnosis.plugins import load
+from hermes_doctor.diagnosis.probes.probes import Probes
 from tests.helpers import config_homes, fake_gateway, support
+from tests.helpers.fix_contract import Planted
 
 NAME = "OPENROUTER_API_KEY"
 """The sham gateway is started with it."""
@@ -44,3 +45,11 @@ def test_more_than_one_line(home: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
     with pytest.raises(CannotFix, match="more than once"):
         list(fix.plan(Probes(Home(home)), finding))
+
+
+PLANTED = Planted(
+    "ENV-BLANK",
+    lambda home: config_homes.write(home, env=f"A=1\r\n{NAME}=\r\nB=2\r\n"),
+    files=(".env",),
+    beside=fake_gateway.gateway,
+)

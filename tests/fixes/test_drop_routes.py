@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from hermes_doctor.backup.vault import Vault
-from hermes_doctor.home import Home
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.records.journal import ItemRecord
-from hermes_doctor.repair.run import Run
-from hermes_doctor.repair.targets import Item
-from tests.helpers import planned_steps, store_files, support
+from hermes_doctor.backup.records.journal import ItemRecord
+from hermes_doctor.backup.vault.vault import Vault
+from hermes_doctor.core.home import Home
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.repair.transaction.run import Run
+from hermes_doctor.repair.transaction.targets import Item
+from tests.checks.test_routes import ENDED, chats
+from tests.helpers import damage, planned_steps, recorded_homes, store_files, support
+from tests.helpers.fix_contract import Planted
 
 
 def test_drops_and_undoes(home: Path) -> None:
@@ -47,3 +49,13 @@ def test_goes_on(home: Path) -> None:
 
     assert step.lines()[-2:] == (f"  {first}", f"~ {second}  continues in its newer conversation")
     assert json.loads(step.data)[second]["session_id"] == "s2"  # type: ignore[attr-defined]
+
+
+def planted(home: Path) -> None:
+    """A chat of an ended conversation, in a release that goes by the file."""
+    recorded_homes.installed(home, "0.17.0")
+    damage.execute(home / "state.db", ENDED)
+    chats(home, "s1", "s9")
+
+
+PLANTED = Planted("SESSION-ROUTE-STALE", planted)

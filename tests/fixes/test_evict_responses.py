@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.helpers import fix_cycle, support
+from tests.helpers.fix_contract import Planted
 from tests.helpers.fix_cycle import SECRET
 
 
@@ -38,3 +39,8 @@ def test_bad_rows_go(home: Path) -> None:
         "and 2 conversations whose response is missing."
     ]
     cured.undo()
+
+
+PLANTED = Planted(
+    "RESPSTORE", lambda home: store(home, "INSERT INTO responses VALUES ('r3', '{broken', 3)")
+)

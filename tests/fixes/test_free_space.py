@@ -11,14 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.model import CannotFix
-from hermes_doctor.probes import removable_files
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.steps.free_space import FreeSpace
-from hermes_doctor.system import disk, space
-from hermes_doctor.system.space import Space
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import CannotFix
+from hermes_doctor.core.system import disk, mounts
+from hermes_doctor.core.system.mounts import Space
+from hermes_doctor.diagnosis.probes import large_files
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.repair.steps.free_space import FreeSpace
 from tests.helpers import support
+from tests.helpers.fix_contract import ProvedBy
 from tests.helpers.one_check import ask
 from tests.helpers.planned_steps import Steady, finding, owned, sentences
 
@@ -76,11 +77,11 @@ def test_what_may_go(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for n in range(22):
         path = support.put(home / "sessions" / f"request_dump_{n:02}.json", "{}")
         os.utime(path, (YESTERDAY + n, YESTERDAY + n))
-    monkeypatch.setattr(space, "of", lambda _: FULL)
+    monkeypatch.setattr(mounts, "free_space", lambda _: FULL)
     inode = log.stat().st_ino
 
     _, [found] = ask("disk-space", home)
-    FreeSpace(Home(home), tuple(Probes(Home(home)).removable_files())).do()
+    FreeSpace(Home(home), tuple(Probes(Home(home)).files.removable_files())).do()
 
     assert [one.where for one in found.evidence[1:]] == ["logs/agent.log", "image_cache/old.png"]
     assert found.fix == "free-space"
@@ -101,7 +102,7 @@ def test_dumps_behind_a_link_stay(home: Path, tmp_path: Path) -> None:
     shutil.rmtree(home / "sessions", ignore_errors=True)
     (home / "sessions").symlink_to(elsewhere)
 
-    assert Probes(Home(home)).removable_files() == []
+    assert Probes(Home(home)).files.removable_files() == []
 
 
 def test_a_vault_of_very_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,10 +113,10 @@ def test_a_vault_of_very_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPa
                 name = f"2026111{backup}-010203-abc/files/{folder}/{n}"
                 support.put(tmp_path / name, "0123456789")
 
-    assert removable_files.backups_size(tmp_path) == (3, 600, False)
+    assert large_files.backups_size(tmp_path) == (3, 600, False)
 
-    monkeypatch.setattr(removable_files, "MOST", 30)
-    found = removable_files.backups_size(tmp_path)
+    monkeypatch.setattr(large_files, "MOST", 30)
+    found = large_files.backups_size(tmp_path)
 
     assert found.more
     assert (found.backups, found.size <= 300) == (3, True)
@@ -126,9 +127,9 @@ def test_a_cache_of_very_many_folders(home: Path, monkeypatch: pytest.MonkeyPatc
     for n in range(100):
         path = support.put(home / "cache" / str(n % 5) / f"file{n}", "0123456789")
         os.utime(path, (YESTERDAY, YESTERDAY))
-    monkeypatch.setattr(removable_files, "MOST", 30)
+    monkeypatch.setattr(large_files, "MOST", 30)
 
-    assert 0 < len(Probes(Home(home)).removable_files()) < 30
+    assert 0 < len(Probes(Home(home)).files.removable_files()) < 30
 
 
 def test_a_file_that_cannot_be_deleted(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +145,7 @@ def test_a_file_that_cannot_be_deleted(home: Path, monkeypatch: pytest.MonkeyPat
         remove(path)
 
     monkeypatch.setattr(disk, "remove", refuse)
-    step = FreeSpace(Home(home), tuple(Probes(Home(home)).removable_files()))
+    step = FreeSpace(Home(home), tuple(Probes(Home(home)).files.removable_files()))
     step.do()
 
     assert [path.name for path in (home / "cache").iterdir()] == ["a.png"]
@@ -161,7 +162,14 @@ def test_no_start_before_there_is_room(
     """A gateway that cannot save anything is neither started nor restarted."""
     owned(monkeypatch, Steady(home, pid, home.parent))
     assert sentences(Probes(Home(home)), finding(code, fix))
-    monkeypatch.setattr(space, "of", lambda _: FULL)
+    monkeypatch.setattr(mounts, "free_space", lambda _: FULL)
 
     with pytest.raises(CannotFix, match="The disk is full"):
         sentences(Probes(Home(home)), finding(code, fix))
+
+
+PROVED_BY = ProvedBy(
+    "fixes/test_free_space.py::test_a_full_disk",
+    why="It needs a full disk, and what it deletes cannot be restored.",
+    undoes=False,
+)

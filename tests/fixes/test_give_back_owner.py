@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import damage, fix_cycle, support
+from tests.helpers.fix_contract import Planted
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 USER = 4242
@@ -70,3 +71,14 @@ def test_a_folder_is_nobodys_to_give(theirs: Path) -> None:
     finding = support.finding(support.check(theirs), "DB-OWNER")
 
     assert finding["fix"] is None
+
+
+def planted(home: Path) -> None:
+    """A database of root's in the home of another user."""
+    for path in (home, *home.rglob("*")):
+        os.chown(path, USER, USER)
+    home.parent.chmod(0o755)
+    os.chown(home / "state.db", 0, 0)
+
+
+PLANTED = Planted("DB-OWNER", planted)

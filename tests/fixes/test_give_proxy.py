@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.model import CannotFix
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import CannotFix
+from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.render import diff
-from hermes_doctor.steps.files import ReplaceFile
+from hermes_doctor.repair.steps.files import ReplaceFile
+from tests.helpers.fake_managers import asked, on_path
+from tests.helpers.fix_contract import ProvedBy
 from tests.helpers.fix_cycle import SECRET
 from tests.helpers.planned_steps import Steady, finding, owned, plan, sentences
+from tests.scenarios.test_steps import apply, item, undo
 
 FOUND = finding("PROXY-SERVICE", "give-proxy", names=("HTTPS_PROXY",))
 
@@ -49,3 +52,33 @@ def test_refused(probes: Probes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy\nExecStartPre=/bin/false")
     with pytest.raises(CannotFix, match="characters that systemd does not allow"):
         sentences(probes, FOUND)
+
+
+def test_cures_and_undoes(
+    home: Path, probes: Probes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is there, a second time it stays as it is, and undo removes it."""
+    managers = on_path(tmp_path / "managers", monkeypatch)
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
+    owned(monkeypatch, Steady(home, None, home.parent))
+    user = home.parent / ".config"
+    assert not user.exists()
+
+    done = apply(home, item(*plan(probes, FOUND)))
+
+    assert done.state == "done", done.note
+    [file] = user.rglob("hermes-doctor.conf")
+    made = file.read_bytes()
+    assert b"HTTPS_PROXY=http://proxy:3128" in made
+    with pytest.raises(CannotFix, match="contains this already"):
+        plan(probes, FOUND)
+    assert file.read_bytes() == made
+    assert undo(home, done).state == "done"
+    assert not file.exists()
+    assert asked(managers) == ["systemctl --user daemon-reload"] * 2
+
+
+PROVED_BY = ProvedBy(
+    "fixes/test_give_proxy.py::test_cures_and_undoes",
+    why="It needs a service manager.",
+)

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.gateway.detached import Detached
-from hermes_doctor.home import Home
-from hermes_doctor.model import CannotFix
-from hermes_doctor.schedule import temporary_home
-from hermes_doctor.steps.machine import InstallService
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import CannotFix
+from hermes_doctor.repair.gateway.detached import Detached
+from hermes_doctor.repair.schedule import choose
+from hermes_doctor.repair.steps.machine import InstallService
 from tests.helpers.fake_supervision import Told, unit
+from tests.helpers.fix_contract import ProvedBy
 from tests.helpers.planned_steps import Steady, finding, owned, sentences
 
 FOUND = finding("GW-UNSUPERVISED", "install-service")
@@ -20,7 +21,7 @@ FOUND = finding("GW-UNSUPERVISED", "install-service")
 def test_plan(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hermes' own installer makes the unit, and the gateway moves under it."""
     owned(monkeypatch, Detached(Home(home), None))
-    monkeypatch.setattr(temporary_home, "refuse_temporary_home", lambda home: None)
+    monkeypatch.setattr(choose, "refuse_temporary_home", lambda home: None)
     monkeypatch.setattr(InstallService, "refuse", lambda self: None)
     with pytest.raises(CannotFix, match="No Hermes installation was found"):
         sentences(Told(home, [], True, booted=True), FOUND)
@@ -33,7 +34,7 @@ def test_plan(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a home that does not last, or where there is a unit already.
 
-    Without systemd, cron restarts it: tests/planning/test_restart_by_cron.py.
+    Without systemd, cron restarts it: tests/repair/planning/test_install_service.py.
     """
     owned(monkeypatch, Detached(Home(home), None))
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(home.parent))
@@ -42,3 +43,9 @@ def test_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     owned(monkeypatch, Steady(home, 7, home.parent))
     with pytest.raises(CannotFix, match=r"The gateway runs .* already"):
         sentences(Told(home, [unit(home)], True, booted=True), FOUND)
+
+
+PROVED_BY = ProvedBy(
+    "real/test_steering_systemd.py::test_under_its_own_unit",
+    why="It needs a real gateway under a real systemd.",
+)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.helpers import support
 from tests.helpers.check_home import TELEGRAM
+from tests.helpers.fix_contract import Planted
 from tests.helpers.fix_cycle import cure
 
 
@@ -25,3 +26,7 @@ def test_makes(home: Path) -> None:
     for receipt in (home / "backups" / "doctor" / "runs").rglob("*.json"):
         assert match[1] not in receipt.read_text()
     cured.undo()
+
+
+WEBHOOK = f"{TELEGRAM}TELEGRAM_WEBHOOK_URL=https://bot.example/telegram\n"
+PLANTED = Planted("WEBHOOK-SECRET", lambda home: support.put(home / ".env", WEBHOOK))

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.plugins import load
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.settings.edit.edits import Drop, Edit, Put, Unset
-from tests.helpers import setting_fix_cycle
+from hermes_doctor.core.home import Home
+from hermes_doctor.diagnosis.plugins import load
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.hermes.settings.edit.edits import Drop, Edit, Put, Unset
+from tests.helpers import fix_contract, setting_fix_cycle
 from tests.helpers.provider_mistakes import MISTAKES
 from tests.helpers.support import put
 from tests.helpers.watch_parts import finding
@@ -47,3 +47,6 @@ def test_says_what_it_changes(home: Path, edit: Edit, words: str) -> None:
 
     [step] = fix.plan(Probes(Home(home)), found)
     assert words in step.sentence()
+
+
+PLANTED = fix_contract.mistake("doubled")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import config_homes, fix_cycle
+from tests.helpers.fix_contract import Planted
 
 NAME = "TELEGRAM_BOT_TOKEN"
 T = f"12345678:{fix_cycle.SECRET}_abcdefghijklmnop"
@@ -34,3 +35,6 @@ def test_cures_and_undoes(home: Path, case: str) -> None:
 
     assert (home / ".env").read_bytes().decode() == after
     cured.undo()
+
+
+PLANTED = Planted("ENV-LINE", lambda home: config_homes.write(home, "{}\n", CASES["colon"][0]))

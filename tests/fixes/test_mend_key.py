@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import setting_fix_cycle
+from tests.helpers import fix_contract, setting_fix_cycle
 from tests.helpers.provider_mistakes import MINE, MISTAKES, OPEN
 
 
@@ -62,3 +62,6 @@ def test_a_key_inside_of_another_value(home: Path) -> None:
     setting_fix_cycle.write(home, replace(mistake, env=f'NOTE="see\nMY_KEY=\'{MINE}\nend"\n'))
 
     assert "NOTE" in setting_fix_cycle.refused(home, mistake)
+
+
+PLANTED = fix_contract.mistake("a comment after the key")

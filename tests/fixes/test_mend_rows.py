@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import damage, fix_cycle
+from tests.helpers.fix_contract import Planted
 from tests.helpers.fix_cycle import SECRET
 
 
@@ -122,3 +123,15 @@ def test_active_also_of_new_messages(home: Path) -> None:
         (len(kept) + 1,)
     ]
     assert fix_cycle.found_by_search(path, "another") == 1
+
+
+def planted(home: Path) -> None:
+    """Three sessions with one title."""
+    damage.execute(
+        fix_cycle.history(home / "state.db"),
+        "DROP INDEX idx_sessions_title_unique",
+        f"UPDATE sessions SET title = '{SECRET}' WHERE id IN ('s3', 's4', 's5')",
+    )
+
+
+PLANTED = Planted("DB-TITLES", planted)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import support
+from tests.helpers.fix_contract import Planted
 from tests.helpers.fix_cycle import cure
 
 
@@ -63,3 +64,7 @@ def test_a_variable(home: Path) -> None:
 
     assert (home / ".env").read_text() == "A=1\nB=2\n"
     cured.undo()
+
+
+WRONG = "model: acme/x\nsession_reset:\n  at_hour: 25\n  notify: true\n"
+PLANTED = Planted("CFG-SESSION-RESET", lambda home: support.put(home / "config.yaml", WRONG))

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.model import Gateway
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.stores.json_repairs import repair_bytes
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import Gateway
+from hermes_doctor.diagnosis.probes.gateway_view import GatewayView
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.hermes.stores.json_repairs import repair_bytes
 from tests.helpers import planned_steps, store_files, support
+from tests.helpers.fix_contract import Planted
 from tests.helpers.fix_cycle import cure
 from tests.helpers.store_kinds import store
 
@@ -103,8 +105,8 @@ def test_gateway(
 ) -> None:
     """A gateway is down for what it reads at its start and writes by itself, and for no other."""
     store_files.write(home, name, store_files.text(name) + b"\0")
-    running = [Gateway(os.getpid(), Probes(Home(home)).modified(home) or None)]  # type: ignore[arg-type]
-    monkeypatch.setattr(Probes, "gateways", lambda _: running)
+    running = [Gateway(os.getpid(), Probes(Home(home)).files.modified(home) or None)]  # type: ignore[arg-type]
+    monkeypatch.setattr(GatewayView, "running", lambda _: running)
     planned_steps.owned(monkeypatch, planned_steps.Steady(home, os.getpid(), tmp_path))
 
     steps = planned_steps.sentences(
@@ -158,3 +160,12 @@ def test_chats_that_are_left_out(home: Path) -> None:
     assert found[store_files.CHATS[0]].pop("origin") is None
     assert found == whole
     cured.undo()
+
+
+def planted(home: Path) -> None:
+    """NUL bytes behind the jobs."""
+    name = "cron/jobs.json"
+    store_files.write(home, name, store_files.text(name) + b"\0" * 512)
+
+
+PLANTED = Planted("CRON-JOBS-CORRUPT", planted)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import config_homes, fix_cycle
+from tests.helpers import config_homes, fix_cycle, support
+from tests.helpers.fix_contract import Planted
 
 CASES = {
     "tabs": (b"model:\n\tdefault: x\n# a\tb\n", b"model:\n  default: x\n# a\tb\n"),
@@ -38,3 +39,6 @@ def test_secrets_are_hidden(home: Path) -> None:
     config_homes.write(home, f"model:\n\tapi_key: {fix_cycle.SECRET}\n")
 
     fix_cycle.cure(home, "CFG-YAML", "mend-yaml", "config.yaml").undo()
+
+
+PLANTED = Planted("CFG-YAML", lambda home: support.put(home / "config.yaml", CASES["tabs"][0]))

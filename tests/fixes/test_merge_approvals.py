@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.repair.plan import plan as planned
-from hermes_doctor.watch import consent
-from tests.helpers import locked_out_users, one_check, support
+from hermes_doctor.core.home import Home
+from hermes_doctor.operations.watch import consent
+from hermes_doctor.repair.transaction.plan import plan as planned
+from tests.helpers import locked_out_users, one_check, recorded_homes, support
+from tests.helpers.fix_contract import Planted
 from tests.helpers.gateway_home import Scene, ask
 
 FIX = one_check.PLUGINS.fix("merge-approvals")
@@ -89,3 +90,14 @@ def test_managed_home(split: Path) -> None:
 
     with pytest.raises(Exception, match="managed"):
         list(FIX.plan(scene(split), finding))
+
+
+def planted(home: Path) -> None:
+    """A release that looks into the old folder only, and a user in the new one."""
+    recorded_homes.installed(home, "0.17.0")
+    support.put(home / ".env", locked_out_users.TOKEN)
+    locked_out_users.approved(home, "42", "7001", folder="platforms/pairing")
+    locked_out_users.approved(home, "7001", folder="pairing")
+
+
+PLANTED = Planted("PAIRING-ASTRAY", planted, options=("--subject", "telegram 42"))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import config_homes, fix_cycle
+from tests.helpers.fix_contract import Planted
 
 SLACK = "SLACK_BOT_TOKEN=xoxb-1234567890\nSLACK_APP_TOKEN=xapp-1234567890\n"
 
@@ -28,3 +29,9 @@ def test_cures_and_undoes(home: Path, before: str, after: str) -> None:
     assert (home / ".env").read_text() == SLACK + after
     assert (home / "config.yaml").read_text() == "slack:\n  reactions: true\n"
     cured.undo()
+
+
+PLANTED = Planted(
+    "CFG-ALLOWLIST-KEY",
+    lambda home: config_homes.write(home, "slack:\n  allow_from: [U1, U2]\n", SLACK),
+)

@@ -7,6 +7,7 @@ from pathlib import Path
 import yaml
 
 from tests.helpers import support
+from tests.helpers.fix_contract import Planted
 from tests.helpers.fix_cycle import cure
 
 CLASH = (
@@ -49,3 +50,6 @@ def test_moves_the_bridge(home: Path) -> None:
     added = yaml.safe_load(after)["platforms"]["whatsapp"]["extra"]
     assert (after.startswith(before), added["bridge_port"] > 3000) == (True, True)
     cured.undo()
+
+
+PLANTED = Planted("PLATFORM-PORT-CLASH", lambda home: support.put(home / ".env", CLASH))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import config_homes, fix_cycle
+from tests.helpers.fix_contract import Planted
 
 T = f"12345678:{fix_cycle.SECRET}_abcdefghijklmnop"
 CASES = {
@@ -49,3 +50,6 @@ def test_a_reference_to_nothing(home: Path) -> None:
     config_homes.write(home, "telegram:\n  token: ${NOWHERE}\n", "")
 
     assert "is not set" in fix_cycle.refused(home, "CFG-IGNORED")
+
+
+PLANTED = Planted("CFG-IGNORED", lambda home: config_homes.write(home, *CASES["at the top"][:2]))

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.gateway.detached import Detached
-from hermes_doctor.home import Home
-from hermes_doctor.model import CannotFix
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.steps.files import ReplaceFile
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import CannotFix
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.repair.gateway.detached import Detached
+from hermes_doctor.repair.steps.files import ReplaceFile
 from tests.helpers import support
+from tests.helpers.fix_contract import ProvedBy
 from tests.helpers.planned_steps import Steady, finding, owned, plan, sentences
 
 FOUND = finding("GW-FD-LIMIT-LOW", "raise-limit")
@@ -53,3 +54,9 @@ def test_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     owned(monkeypatch, Detached(Home(home), None))
     with pytest.raises(CannotFix, match="not as a systemd service"):
         sentences(Probes(Home(home)), FOUND)
+
+
+PROVED_BY = ProvedBy(
+    "real/test_steering_systemd.py::test_under_its_own_unit",
+    why="It needs a real gateway under a real systemd.",
+)

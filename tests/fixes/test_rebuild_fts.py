@@ -8,6 +8,7 @@ import pytest
 
 from tests.helpers import damage, fix_cycle, support
 from tests.helpers.damage import SEARCH, Fault
+from tests.helpers.fix_contract import Planted
 
 
 @pytest.mark.sampled
@@ -180,3 +181,8 @@ def test_one_that_keeps_no_text(home: Path) -> None:
     assert "bare stores no text" in cured.before[0]
     assert "Lost: the full-text table bare." in cured.notes
     assert fix_cycle.messages(path) == kept
+
+
+PLANTED = Planted(
+    "DB-FTS-CORRUPT", lambda home: damage.search_zeroed(fix_cycle.history(home / "state.db"))
+)

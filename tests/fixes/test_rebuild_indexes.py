@@ -8,6 +8,7 @@ import pytest
 
 from tests.helpers import damage, fix_cycle, support
 from tests.helpers.damage import INDEX, Fault
+from tests.helpers.fix_contract import Planted
 
 
 @pytest.mark.sampled
@@ -107,3 +108,8 @@ def test_more_of_a_newer_release(home: Path) -> None:
     human = support.doctor("fix", "DB-INDEX", "--apply", "--yes", "--home", home)
     reason = "state.db is from a newer Hermes than hermes-doctor knows"
     assert reason in " ".join(human.out.split())
+
+
+PLANTED = Planted(
+    "DB-INDEX", lambda home: damage.index_zeroed(fix_cycle.history(home / "state.db"))
+)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from hermes_doctor.sqlite.repairs.stuck_tasks import release_tasks as release_claims
+from hermes_doctor.sqlite.repairs.rows import release_tasks as release_claims
 from tests.helpers.claimed_tasks import claim
+from tests.helpers.fix_contract import Planted
 from tests.helpers.fix_cycle import cure, rows
 
 
@@ -40,3 +41,6 @@ def test_taken_over(home: Path) -> None:
 
     assert release_claims(board, [("t2", 999_999, lock)]) == []
     assert rows(board, "SELECT status FROM tasks WHERE id = 't2'") == [("running",)]
+
+
+PLANTED = Planted("KANBAN-STUCK", lambda home: claim(home / "kanban.db", "t2"))

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.backup.vault import Vault
-from hermes_doctor.home import Home
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.records.journal import ItemRecord
-from hermes_doctor.repair.run import Run
-from hermes_doctor.repair.targets import Item
+from hermes_doctor.backup.records.journal import ItemRecord
+from hermes_doctor.backup.vault.vault import Vault
+from hermes_doctor.core.home import Home
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.repair.transaction.run import Run
+from hermes_doctor.repair.transaction.targets import Item
 from tests.helpers import planned_steps, support
 from tests.helpers.cron_homes import at, jobs
+from tests.helpers.fix_contract import ProvedBy
 from tests.helpers.store_files import job
 
 
@@ -45,10 +46,16 @@ def test_takes_the_mark_away(home: Path) -> None:
 
 def test_list_that_cannot_be_read(home: Path) -> None:
     """It declines where the list is damaged."""
-    from hermes_doctor.model import CannotFix
+    from hermes_doctor.core.model import CannotFix
 
     support.put(home / "cron/jobs.json", "{")
     found = planned_steps.finding("CRON-JOB-FAILED", "release-runs", "cron/jobs.json", jobs=["a"])
 
     with pytest.raises(CannotFix):
         planned_steps.plan(Probes(Home(home)), found)
+
+
+PROVED_BY = ProvedBy(
+    "fixes/test_release_runs.py::test_takes_the_mark_away",
+    why="It needs a gateway that has run for an hour.",
+)

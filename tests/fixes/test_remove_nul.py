@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import support
+from tests.helpers.fix_contract import Planted
 from tests.helpers.one_check import ask
 
 PLAIN = b"TELEGRAM_BOT_TOKEN=123:abc\n# comment\nB=2\n"
@@ -66,3 +67,6 @@ def test_variables_stay_apart(home: Path) -> None:
 
     assert all(f"+{line}" in plan.out.replace("+ ", "+") for line in ("A_NAME", "B_NAME"))
     assert (home / ".env").read_bytes() == b"A_NAME=123:abc\nB_NAME=sk-1\nexport C_NAME=3\n"
+
+
+PLANTED = Planted("ENV-BOM", lambda home: support.put(home / ".env", CASES["at the end"]))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import config_homes, fix_cycle
+from tests.helpers.fix_contract import Planted
 
 CASES = {
     "a key": (
@@ -51,3 +52,6 @@ def test_cures_and_undoes(home: Path, case: str) -> None:
 
     assert (home / "config.yaml").read_bytes().decode() == after
     cured.undo()
+
+
+PLANTED = Planted("CFG-UNKNOWN-KEY", lambda home: config_homes.write(home, *CASES["a key"][:2]))

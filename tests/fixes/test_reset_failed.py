@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.model import CannotFix
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import CannotFix
+from hermes_doctor.diagnosis.probes.probes import Probes
 from tests.helpers.fake_supervision import unit
+from tests.helpers.fix_contract import ProvedBy
 from tests.helpers.planned_steps import Steady, finding, owned, sentences
 
 
@@ -23,3 +24,9 @@ def test_plan(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     owned(monkeypatch, Steady(home, 7, home.parent))
     with pytest.raises(CannotFix, match="A gateway runs already"):
         sentences(Probes(Home(home)), found)
+
+
+PROVED_BY = ProvedBy(
+    "real/test_steering_systemd.py::test_under_its_own_unit",
+    why="It needs a real gateway; it changes no file, so there is nothing to undo.",
+)

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.core.home import Home
+from hermes_doctor.diagnosis.probes.probes import Probes
 from tests.helpers import support
 from tests.helpers.fake_supervision import unit
+from tests.helpers.fix_contract import ProvedBy
 from tests.helpers.planned_steps import Steady, finding, owned, sentences
 
 
@@ -31,3 +32,9 @@ def test_loop(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     owned(monkeypatch, Steady(home, None, home.parent))
     found = finding("GW-CRASH-LOOP", "reset-gateway", unit=unit(home, state="activating"))
     assert len(sentences(Probes(Home(home)), found)) == 1
+
+
+PROVED_BY = ProvedBy(
+    "real/test_steering_systemd.py::test_under_its_own_unit",
+    why="It needs a real gateway under a real systemd.",
+)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import config_homes, fix_cycle
+from tests.helpers.fix_contract import Planted
 
 CASES = {
     "list": (
@@ -60,3 +61,6 @@ def test_something_else(home: Path) -> None:
     config_homes.write(home, "platforms: [1, 2]\n")
 
     assert "names of platforms" in fix_cycle.refused(home, "CFG-IGNORED")
+
+
+PLANTED = Planted("CFG-IGNORED", lambda home: config_homes.write(home, *CASES["off"][:2]))

@@ -6,23 +6,28 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.model import CannotFix
-from hermes_doctor.probes.database_users import DatabaseUsers, LostFile, OpenFile
-from hermes_doctor.probes.probes import Probes
-from tests.helpers.planned_steps import Steady, finding, owned, sentences
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import CannotFix
+from hermes_doctor.diagnosis.probes.database_users import DatabaseUsers, LostFile, OpenFile
+from hermes_doctor.diagnosis.probes.probes import Probes
+from tests.helpers import damage
+from tests.helpers.fix_contract import ProvedBy
+from tests.helpers.given_answers import GivenAnswers
+from tests.helpers.planned_steps import Steady, finding, owned, plan, sentences
+from tests.repair.planning.test_deleted_logs import holding, late
+from tests.scenarios.test_steps import apply, item, undo
 
 
-class Blind(Probes):
+class Blind(GivenAnswers):
     """Probes that were told of files without a name, and of who has the database open."""
 
     lost: tuple[LostFile, ...] = ()
     pids: tuple[int, ...] = ()
 
-    def lost_files(self) -> list[LostFile]:
+    def databases_lost_files(self) -> list[LostFile]:
         return list(self.lost)
 
-    def held(self) -> DatabaseUsers:
+    def databases_users(self) -> DatabaseUsers:
         path = self.home / "state.db"
         st = path.stat()
         opened = [OpenFile(pid, "3", path, False, (st.st_dev, st.st_ino)) for pid in self.pids]
@@ -59,3 +64,28 @@ def test_another_process(probes: Blind) -> None:
     """Only the gateway is restarted."""
     with pytest.raises(CannotFix, match="Process 8 is not the gateway"):
         sentences(probes, finding("DB-DELETED-WAL", "restart-after-saving", "state.db", pid=8))
+
+
+def test_cures_and_undoes(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every row is in the file, nothing is held any more, and undo restores the bytes."""
+    path = damage.history(home / "state.db")
+    with holding(path, "killed") as service:
+        owned(monkeypatch, service)  # type: ignore[arg-type]
+        sick = path.read_bytes()
+        assert Probes(Home(home)).databases.lost_files()
+        found = finding("DB-DELETED-WAL", "restart-after-saving", "state.db", pid=service.running())
+
+        done = apply(home, item(*plan(Probes(Home(home)), found)))
+
+        assert done.state == "done", done.note
+        assert late(path) == 50
+        assert Probes(Home(home)).databases.lost_files() == []
+    cured = path.read_bytes()
+    assert undo(home, done).state == "done"
+    assert path.read_bytes() == sick != cured
+
+
+PROVED_BY = ProvedBy(
+    "fixes/test_restart_after_saving.py::test_cures_and_undoes",
+    why="It needs a gateway that has deleted files open.",
+)

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.gateway.detached import Detached
-from hermes_doctor.home import Home
-from hermes_doctor.installation.find import Installation
-from hermes_doctor.model import CannotFix
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import CannotFix
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.hermes.installation.find import Installation
+from hermes_doctor.repair.gateway.detached import Detached
 from tests.helpers import support
+from tests.helpers.fix_contract import ProvedBy
 from tests.helpers.planned_steps import Steady, finding, owned, sentences
 
 
@@ -72,3 +73,9 @@ def test_a_program_that_may_not_be_run(
 
     with pytest.raises(CannotFix, match=r"bin/python cannot be run by this user\. Start"):
         service.refuse()
+
+
+PROVED_BY = ProvedBy(
+    "real/test_steering_systemd.py::test_under_its_own_unit",
+    why="It needs a real gateway; it changes no file, so there is nothing to undo.",
+)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import support
+from tests.helpers.fix_contract import Planted
 
 SICK = b"model:\n  default: acme/edited\n  provider: [\n"
 
@@ -127,3 +128,6 @@ def test_a_damaged_backup_is_no_source(home: Path) -> None:
     support.doctor("fix", "--apply", "--yes", "--home", home)
 
     assert b"tesu-model" not in (home / "config.yaml").read_bytes()
+
+
+PLANTED = Planted("CFG-YAML", sicken)

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.file_copies import DatabaseCopy
-from hermes_doctor.home import Home
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.sqlite.repairs.from_copy import restore_from_copy
+from hermes_doctor.core.file_copies import DatabaseCopy
+from hermes_doctor.core.home import Home
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.sqlite.repairs.rescue import restore_from_copy
 from tests.helpers import damage, fix_cycle, support
+from tests.helpers.fix_contract import Planted
 
 
 def copy_of(home: Path, day: int, messages: int) -> Path:
@@ -185,7 +186,7 @@ def test_a_zip_without_the_database(home: Path, tmp_path: Path) -> None:
     source = fix_cycle.history(tmp_path / "source.db", 120)
     zipped(home / "backups/pre-update-1.zip", source, name="kanban.db")
     support.put(home / "backups/pre-update-2.zip", b"PK\3\4 not a zip")
-    assert Probes(Home(home)).all_copies(home / "state.db") == []
+    assert Probes(Home(home)).databases.all_copies(home / "state.db") == []
 
 
 def test_a_zip_of_perhaps_another_home(tmp_path: Path) -> None:
@@ -195,7 +196,7 @@ def test_a_zip_of_perhaps_another_home(tmp_path: Path) -> None:
     source = fix_cycle.history(tmp_path / "source.db", 120)
     zipped(tmp_path / "user/hermes-backup-9.zip", source, year=2028)
     zipped(home / "backups/pre-update-1.zip", source)
-    own, other = Probes(Home(home)).all_copies(home / "state.db")
+    own, other = Probes(Home(home)).databases.all_copies(home / "state.db")
     assert (own.doubtful, other.doubtful) == (False, True)
 
 
@@ -243,3 +244,12 @@ def test_a_zip_of_perhaps_another_home_is_used_only_alone(tmp_path: Path) -> Non
     assert "may be of another home" in " ".join(cured.steps)
     assert "It may be of another home." in cured.notes
     assert fix_cycle.messages(home / "state.db") == fix_cycle.messages(source)
+
+
+def planted(home: Path) -> None:
+    """An empty database, and a copy of it."""
+    copy_of(home, 1, 100)
+    os.truncate(home / "state.db", 0)
+
+
+PLANTED = Planted("DB-EMPTY", planted)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import store_files, support
+from tests.helpers.fix_contract import Planted
 from tests.helpers.fix_cycle import SECRET, cure, refused
 
 JOBS = "cron/jobs.json"
@@ -185,3 +186,12 @@ def test_no_copy_is_no_reset(home: Path) -> None:
     store_files.write(home, "auth.json", b"nonsense")
 
     assert refused(home, "AUTHJSON")
+
+
+def planted(home: Path) -> None:
+    """A file of which the last job is cut off."""
+    data = store_files.text(JOBS)
+    store_files.write(home, JOBS, data[: data.index(b'"idbeta"') + 20])
+
+
+PLANTED = Planted("CRON-JOBS-CORRUPT", planted)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import support
+from tests.helpers.fix_contract import Planted
 
 TEXT = "FIRST_TOKEN=1:a\r\n# comment 中文\nB='two words'\n"
 CASES = {
@@ -105,3 +106,6 @@ def test_managed_home(home: Path) -> None:
     assert "managed" in str([one["refusal"] for one in done.json["repair"]["plan"]])
     assert done.json["repair"]["runs"] == []
     assert support.contents(home) == sick
+
+
+PLANTED = Planted("ENV-BOM", lambda home: support.put(home / ".env", CASES["UTF-16 LE"]))

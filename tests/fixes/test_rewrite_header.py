@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import damage, fix_cycle
+from tests.helpers.fix_contract import Planted
 
 FIELDS = {
     "page size": (16, b"\x12\x34"),
@@ -84,3 +85,12 @@ def test_unknown_and_more_than_the_header(home: Path) -> None:
 
     assert fix_cycle.rows(path, "SELECT version FROM schema_version") == [(99,)]
     cured.undo()
+
+
+def planted(home: Path) -> None:
+    """A page size that no database has."""
+    at, wrong = FIELDS["page size"]
+    damage.write(fix_cycle.history(home / "state.db"), wrong, at)
+
+
+PLANTED = Planted("DB-NOTADB", planted)

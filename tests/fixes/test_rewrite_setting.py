@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import setting_fix_cycle, support
+from tests.helpers import fix_contract, setting_fix_cycle, support
 from tests.helpers.provider_mistakes import MISTAKES
 
 
@@ -96,3 +96,6 @@ def test_comments_in_what_is_moved(home: Path, comment: str) -> None:
 
     assert ("contains comments" in done.out) is bool(comment)
     assert ("+fallback_providers:" in done.out) is not bool(comment)
+
+
+PLANTED = fix_contract.mistake("128K")

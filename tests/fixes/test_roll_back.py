@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import damage, fix_cycle
+from tests.helpers.fix_contract import Planted
 
 ROWS = "SELECT id, title, system_prompt FROM sessions"
 
@@ -46,3 +47,13 @@ def test_damaged_before(home: Path) -> None:
     assert len(set(found) & set(kept)) >= 0.6 * len(kept)
     assert not fix_cycle.rows(path, "SELECT 1 FROM sessions WHERE system_prompt LIKE '%f%'")
     cured.undo()
+
+
+def planted(home: Path) -> None:
+    """A transaction that was cut off."""
+    path = fix_cycle.history(home / "state.db", 600)
+    damage.execute(path, damage.LONG)
+    damage.cut_off_transaction(path, damage.MANY)
+
+
+PLANTED = Planted("DB-JOURNAL", planted)

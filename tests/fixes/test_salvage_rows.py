@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.sqlite import inspector
+from hermes_doctor.core.home import Home
+from hermes_doctor.sqlite import query_process
 from hermes_doctor.sqlite.reader import InProcess
 from hermes_doctor.sqlite.repairs import rescue
 from hermes_doctor.sqlite.salvage import partial_rows
 from tests.helpers import damage, fix_cycle, support
 from tests.helpers.damage import CUT, ROWS, Fault
+from tests.helpers.fix_contract import Planted
 
 SALVAGED = [fault for fault in (*ROWS, *CUT) if fault is not damage.freelist_lost]
 
@@ -219,7 +220,7 @@ def test_a_reader_of_ours_is_no_user(home: Path) -> None:
     """A check that did not end in time leaves a process behind that only reads."""
     path = fix_cycle.history(home / "state.db")
     damage.rows_zeroed(path)
-    reader = InProcess(path, inspector.NOT_IN_USE)
+    reader = InProcess(path, query_process.NOT_IN_USE)
     try:
         done = support.doctor("fix", "DB-MALFORMED", "--apply", "--yes", "--home", home)
     finally:
@@ -333,3 +334,6 @@ def test_a_truncated_message_is_marked_and_listed(home: Path) -> None:
     [told] = [note for note in cured.notes if "content cut off and marked: " in note]
     assert told.startswith("Rows of messages in part") and told.endswith(f", {row}.")
     cured.undo()
+
+
+PLANTED = Planted(damage.CODES[ROWS[0]], lambda home: ROWS[0](fix_cycle.history(home / "state.db")))

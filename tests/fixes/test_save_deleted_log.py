@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.backup.vault import Vault
-from hermes_doctor.home import Home
+from hermes_doctor.backup.vault.vault import Vault
+from hermes_doctor.core.home import Home
 from tests.helpers import crash_server, damage, support
-from tests.planning.test_deleted_logs import holding, late
+from tests.helpers.fix_contract import ProvedBy
+from tests.repair.planning.test_deleted_logs import holding, late
 
 pytestmark = pytest.mark.skipif(not Path("/proc/locks").exists(), reason="needs /proc")
 
@@ -85,3 +86,9 @@ def test_healthy(home: Path) -> None:
     with holding(path, "order", gone=()):
         done = fix(home)
         assert (done.code, done.json["repair"]["runs"]) == (0, [])
+
+
+PROVED_BY = ProvedBy(
+    "fixes/test_save_deleted_log.py::test_saved_and_not_stopped",
+    why="It needs a process that has a deleted file open, and leaves the home as it is.",
+)

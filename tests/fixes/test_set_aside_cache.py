@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import damage, fix_cycle, support
+from tests.helpers.fix_contract import Planted
 from tests.helpers.fix_cycle import SECRET
 
 
@@ -72,3 +73,6 @@ def test_readable_by_others(home: Path) -> None:
 
     assert done.code == 0, done.out + done.err
     assert not path.exists()
+
+
+PLANTED = Planted("DB-NOTADB", lambda home: _lost(cache(home, "response_store.db")))

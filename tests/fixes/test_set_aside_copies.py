@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import damage, fix_cycle, support
+from tests.helpers.fix_contract import Planted
 
 NAMES = {
     "state.db": [f"state.db.malformed-backup-2026010{n}_000000" for n in range(4)],
@@ -78,3 +79,6 @@ def test_a_single_large_copy(home: Path) -> None:
     os.truncate(path, 2 << 30)
 
     assert "DB-BACKUP-CLUTTER" not in support.check(home).codes
+
+
+PLANTED = Planted("DB-BACKUP-CLUTTER", lambda home: pile(home, "state.db"))

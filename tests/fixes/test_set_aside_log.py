@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import crash_server, damage, fix_cycle, support
+from tests.helpers.fix_contract import Planted
 from tests.scenarios.test_foreign_log import damaged_log
 
 
@@ -279,3 +280,6 @@ def test_a_log_beside_rollback_mode(home: Path) -> None:
     assert fix_cycle.messages(path) == wanted
     assert not Path(f"{path}-wal").exists()
     cured.undo()
+
+
+PLANTED = Planted("DB-WAL-STALE", stale)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.helpers import support
 from tests.helpers.check_home import TELEGRAM
+from tests.helpers.fix_contract import Planted
 from tests.helpers.fix_cycle import cure
 from tests.helpers.real.healthy_homes import job
 
@@ -20,3 +21,12 @@ def test_names_the_chat(home: Path) -> None:
 
     assert (home / ".env").read_text() == f"{env}TELEGRAM_HOME_CHANNEL=42\n"
     cured.undo()
+
+
+def planted(home: Path) -> None:
+    """A job for a platform with one user and no chat of its own."""
+    support.put(home / ".env", f"{TELEGRAM}TELEGRAM_ALLOWED_USERS=42\n")
+    support.put(home / "cron" / "jobs.json", job("telegram"))
+
+
+PLANTED = Planted("CRON-DELIVERY", planted)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import support
+from tests.helpers.fix_contract import Planted
 from tests.helpers.fix_cycle import cure
 
 QQ = "QQ_APP_ID=102081123\nQQ_CLIENT_SECRET=abcdef\n"
@@ -75,3 +76,13 @@ def test_mends(home: Path, word: str, line: str) -> None:
 
     assert (home / ".env").read_bytes().decode() == f"{WEIXIN}{line}LAST=1\r\n"
     cured.undo()
+
+
+def planted(home: Path) -> None:
+    """A policy that Hermes refuses to start with."""
+    config = "platforms:\n  qqbot:\n    dm_policy: open\n"
+    support.put(home / "config.yaml", config)
+    support.put(home / ".env", QQ)
+
+
+PLANTED = Planted("AUTHZ-OPEN-REFUSE", planted)

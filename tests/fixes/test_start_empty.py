@@ -9,18 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.model import Finding, Severity
-from hermes_doctor.planning import database_repair
-from hermes_doctor.plugins import load
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.repair.plan import PlannedItem
-from hermes_doctor.sqlite import first_page
-from hermes_doctor.sqlite.integrity import integrity_errors
-from hermes_doctor.system import disk
-from hermes_doctor.watch.consent import refusal
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import Finding, Severity
+from hermes_doctor.core.system import disk
+from hermes_doctor.diagnosis.plugins import load
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.operations.watch.consent import refusal
+from hermes_doctor.repair.planning import database_repair
+from hermes_doctor.repair.transaction.plan import PlannedItem
+from hermes_doctor.sqlite.examine import first_page
+from hermes_doctor.sqlite.examine.soundness import integrity_errors
 from tests.checks.test_database_header import OTHERS
 from tests.helpers import damage, fix_cycle, support
+from tests.helpers.fix_contract import Planted
 from tests.scenarios.test_steps import apply, item
 
 
@@ -171,3 +172,6 @@ def test_a_watch_never_gives_up_data() -> None:
     said = refusal(PlannedItem(finding, fix, ()), frozenset({"DB-NOTADB", "start-empty"}))
 
     assert said == "start-empty loses data, so you have to decide"
+
+
+PLANTED = Planted("DB-NOTADB", lambda home: support.put(home / "state.db", OTHERS["text"][0]))

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.model import CannotFix
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.repair import plan as planning
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import CannotFix
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.repair.transaction import plan as planning
 from tests.helpers.fake_supervision import Told
+from tests.helpers.fix_contract import ProvedBy
 from tests.helpers.one_check import PLUGINS
 from tests.helpers.planned_steps import Steady, finding, owned, sentences
 
@@ -46,7 +47,13 @@ def test_up_by_now(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_hermes(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without an installed Hermes nothing can be started, so the plan refuses."""
     probes = Told(home, [], False)
-    monkeypatch.setattr(type(probes), "installation", lambda _: None)
+    monkeypatch.setattr(type(probes.hermes), "installation", lambda _: None)
 
     with pytest.raises(CannotFix, match="No Hermes installation was found"):
         sentences(probes, finding("GW-DOWN", "start-gateway"))
+
+
+PROVED_BY = ProvedBy(
+    "real/test_steering_systemd.py::test_under_its_own_unit",
+    why="It needs a real gateway; it changes no file, so there is nothing to undo.",
+)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import config_homes, fix_cycle
+from tests.helpers.fix_contract import Planted
 
 CASES = {
     "blanks": (
@@ -40,3 +41,6 @@ def test_a_guess(home: Path) -> None:
     config_homes.write(home, "a: 1\n\u00a0b: 2\n")
 
     assert "would not parse" in fix_cycle.refused(home, "CFG-LOOKALIKE")
+
+
+PLANTED = Planted("CFG-LOOKALIKE", lambda home: config_homes.write(home, CASES["quotes"][0]))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import support
+from tests.helpers.fix_contract import Planted
 
 
 @pytest.mark.sampled
@@ -94,3 +95,6 @@ def test_managed_home(home: Path) -> None:
     assert "managed" in str([one["refusal"] for one in done.json["repair"]["plan"]])
     assert done.json["repair"]["runs"] == []
     assert support.contents(home) == sick
+
+
+PLANTED = Planted("PERM-SECRETS", lambda home: (home / ".env").chmod(0o644))

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import fix_cycle, support
+from tests.helpers.fix_contract import Planted
 from tests.helpers.real.gateways import end
 
 
@@ -74,3 +75,6 @@ def test_somebody_has_it_open(home: Path, mode: str) -> None:
         assert f"Process {process.pid}" in plan["refusal"] and path.exists()
     else:
         assert plan["refusal"] is None and path.stat().st_size < 100
+
+
+PLANTED = Planted("LOG-FLOOD", flooded)

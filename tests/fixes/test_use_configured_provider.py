@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import setting_fix_cycle, support
+from tests.helpers import fix_contract, setting_fix_cycle, support
 from tests.helpers.provider_mistakes import MISTAKES, TELEGRAM
 
 ADDRESS = "the address of a relay, but OpenRouter"
@@ -50,3 +50,6 @@ def test_refused_without_a_key(home: Path) -> None:
     why = setting_fix_cycle.refused(home, mistake)
 
     assert "hermes-doctor switch-provider openkey --model gpt-4o-mini --apply" in why
+
+
+PLANTED = fix_contract.mistake("the address of a relay, but OpenRouter")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import setting_fix_cycle
+from tests.helpers import fix_contract, setting_fix_cycle
 from tests.helpers.provider_mistakes import MISTAKES
 
 
@@ -35,3 +35,6 @@ def test_nothing_else_changes(home: Path) -> None:
 
     after = text.replace("provider: openrouter", "provider: openkey").replace("openkey/gpt", "gpt")
     assert (home / "config.yaml").read_bytes() == after.encode()
+
+
+PLANTED = fix_contract.mistake("the old provider is left")

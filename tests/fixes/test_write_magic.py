@@ -9,13 +9,15 @@ from typing import NoReturn
 
 import pytest
 
-from hermes_doctor.examination import runner
-from hermes_doctor.home import Home
-from hermes_doctor.model import CouldNotLook
-from hermes_doctor.plugins import load
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.repair import plan
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import CouldNotLook
+from hermes_doctor.diagnosis.examination import report
+from hermes_doctor.diagnosis.plugins import load
+from hermes_doctor.diagnosis.probes.databases_view import DatabasesView
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.repair.transaction import plan
 from tests.helpers import damage, fix_cycle, support
+from tests.helpers.fix_contract import Planted
 
 
 def rows(path: Path) -> list[tuple[str]]:
@@ -166,14 +168,17 @@ def test_a_look_that_timed_out(home: Path, monkeypatch: pytest.MonkeyPatch) -> N
     probes = Probes(Home(home))
     [finding] = [
         one
-        for one in runner.report(probes, loaded, loaded.checks).findings
+        for one in report.report(probes, loaded, loaded.checks).findings
         if one.code == "DB-NOTADB"
     ]
 
     def late(*_: object) -> NoReturn:
         raise CouldNotLook("reading the header took longer than 2 s")
 
-    monkeypatch.setattr(Probes, "header", late)
+    monkeypatch.setattr(DatabasesView, "header", late)
     [planned] = plan.plan(probes, loaded, [finding])
 
     assert (planned.steps, planned.refusal) == ((), "reading the header took longer than 2 s")
+
+
+PLANTED = Planted("DB-NOTADB", lambda home: support.clobber(home / "state.db"))

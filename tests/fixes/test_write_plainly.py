@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import config_homes, fix_cycle
+from tests.helpers.fix_contract import Planted
 
 OTHER = "OPENROUTER_API_KEY=sk-or-v1-abcdef\n"
 """What the next message uses."""
@@ -30,3 +31,12 @@ def test_cures_and_undoes(home: Path, case: str) -> None:
 
     assert (home / ".env").read_bytes().decode() == OTHER + after
     cured.undo()
+
+
+def planted(home: Path) -> None:
+    """A key with a comment behind it."""
+    config = "model: {provider: openrouter, default: acme/x}\n"
+    config_homes.write(home, config, OTHER + CASES["comment"][0])
+
+
+PLANTED = Planted("ENV-AMBIGUOUS", planted)

@@ -1,7 +1,7 @@
-"""How many cases a test tries: a spread of them, or with `--all` every one.
+"""How many cases a test tries: a spread of them, or with `--every-case` every one.
 
-`make test` has minutes for the whole suite, and most places where a run can be killed are like the
-place before. The same test tries a sample there and every case in `make test-all`.
+`make test` and CI have minutes for the whole suite, and most places where a run can be killed are
+like the place before. The same test tries a sample there and every case in `make test-every-case`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def sample(
 
 
 def tries(usual: int, every: int) -> int:
-    """Return how often a test tries random cases: the `usual` number, or with `--all` the other."""
+    """Return how often a test tries random cases: `usual`, or with `--every-case` the other."""
     return _counted(every if everything else usual)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hermes_doctor.lazy import EMPTY
-from hermes_doctor.logs.entry import LogEntry
-from hermes_doctor.plugins.log_causes.cause import Cause
-from hermes_doctor.plugins.log_causes.reading import Place, Reading
-from hermes_doctor.plugins.log_causes.success_reader import Success
+from hermes_doctor.core.lazy import EMPTY
+from hermes_doctor.diagnosis.plugins.log_causes.cause_index import Cause
+from hermes_doctor.diagnosis.plugins.log_causes.reading import Place, Reading
+from hermes_doctor.diagnosis.plugins.log_causes.success_reader import Success
+from hermes_doctor.hermes.logs.entry import LogEntry
 
 TELEGRAM = Place("platform", "telegram", "Telegram")
 MODEL = Place("model", "model", "the model")
@@ -32,9 +32,19 @@ REFUSED = Cause(
 TIMED_OUT = Cause(
     *("timed-out", "time", 90, "PLATFORM-TIMEOUT"), title="it took too long", transient=True
 )
-CAUSES = [PORT, DNS, REFUSED, TIMED_OUT]
-_WORDS = {"port": PORT, "dns": DNS, "401": REFUSED, "timed out": TIMED_OUT}
-_PLACES = {"telegram": TELEGRAM, "model": MODEL, "cron": JOBS}
+FULL = Cause(
+    *("disk-full", "machine", 5, "DISK-FULL"),
+    title="the disk is full",
+    advice="Free space.",
+    severity="critical",
+    lines=2,
+    unless_ok=["disk-space"],
+    fix="free-space",
+)
+TOOLS = Place("tools", "tools", "tools")
+CAUSES = [PORT, DNS, REFUSED, TIMED_OUT, FULL]
+_WORDS = {"port": PORT, "dns": DNS, "401": REFUSED, "timed out": TIMED_OUT, "no space": FULL}
+_PLACES = {"telegram": TELEGRAM, "model": MODEL, "cron": JOBS, "tools": TOOLS}
 
 
 class SmallReader:
@@ -48,6 +58,10 @@ class SmallReader:
         """Return the cause that a text names."""
         rest = "\n".join((text.partition(": ")[2], *more))
         return next((one for words, one in _WORDS.items() if words in rest), None), EMPTY
+
+    def place_of(self, entry: LogEntry) -> Place | None:
+        """Return the place that an entry is about."""
+        return next((one for name, one in _PLACES.items() if name in entry.text), None)
 
     def read(self, entry: LogEntry) -> Reading:
         """Return what an entry says."""

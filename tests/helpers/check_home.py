@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from hermes_doctor.model import CheckResult, Finding
+from hermes_doctor.core.model import CheckResult, Finding
 from tests.helpers import support
 from tests.helpers.gateway_home import Scene, ask
 

@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.home import Home
-from hermes_doctor.model import Gateway
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.supervisors import docker
-from hermes_doctor.supervisors.find import Supervision
-from hermes_doctor.supervisors.unit import Unit
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import Gateway
+from hermes_doctor.hermes.supervisors import docker
+from hermes_doctor.hermes.supervisors.find import Supervision
+from hermes_doctor.hermes.supervisors.unit import Unit
 from tests.helpers import support
+from tests.helpers.given_answers import GivenAnswers
 
 NAME = "bots-gateway-1"
 PLAIN = """\
@@ -76,33 +76,33 @@ def container(folder: Path, **changes: Any) -> Unit:
     return found
 
 
-class InContainer(Probes):
+class InContainer(GivenAnswers):
     """Probes of a home that this container runs on."""
 
     def __init__(self, home: Path, unit: Unit, **told: Any) -> None:
         super().__init__(Home(home))
         self.unit, self.answers = unit, told
 
-    def supervision(self) -> Supervision:
+    def gateway_supervision(self) -> Supervision:
         return Supervision(self.unit, (self.unit,), False, "as told", (), None)
 
-    def gateways(self) -> list[Gateway]:
+    def gateway_running(self) -> list[Gateway]:
         return [Gateway(os.getpid(), datetime.now(UTC))]
 
-    def machine_zone(self) -> str:
+    def machine_time_zone(self) -> str:
         return str(self.answers.get("zone", "Etc/UTC"))
 
-    def memory_of_machine(self) -> int:
+    def machine_memory(self) -> int:
         return int(self.answers.get("memory", 8 << 30))
 
-    def container_zone(self, pid: int) -> str | None:
+    def machine_container_zone(self, pid: int) -> str | None:
         return "Etc/UTC"
 
-    def container_has(self, pid: int, path: str) -> bool | None:
+    def machine_container_has(self, pid: int, path: str) -> bool | None:
         known: tuple[str, ...] = self.answers.get("files", ())
         return path in known
 
-    def command_lines(self) -> list[tuple[int, list[str], bool]]:
+    def machine_command_lines(self) -> list[tuple[int, list[str], bool]]:
         return [(os.getpid(), ["/opt/hermes/.venv/bin/python", "hermes", "gateway", "run"], True)]
 
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.examination.runner import examine
-from hermes_doctor.home import Home
-from hermes_doctor.knowledge import releases
-from hermes_doctor.model import CheckResult, Finding, Status
-from hermes_doctor.plugins import load
-from hermes_doctor.probes import effective_settings
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import CheckResult, Finding, Status
+from hermes_doctor.diagnosis.examination.report import examine
+from hermes_doctor.diagnosis.plugins import load
+from hermes_doctor.diagnosis.probes.gateway_view import GatewayView
+from hermes_doctor.diagnosis.probes.hermes_view import HermesView
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.hermes.knowledge import versions
 from tests.helpers import support
 
 PLUGINS = load.load()
@@ -70,12 +71,12 @@ class Scene:
 
     def release(self, version: str) -> None:
         """Set the installed release."""
-        found = SimpleNamespace(release=releases.parse_release(version), version=version)
-        self.monkeypatch.setattr(Probes, "installation", lambda _: found)
+        found = SimpleNamespace(release=versions.parse_release(version), version=version)
+        self.monkeypatch.setattr(HermesView, "installation", lambda _: found)
 
     def started_with(self, variables: Mapping[str, str]) -> None:
         """Set the variables that the gateway is started with."""
-        self.monkeypatch.setattr(effective_settings, "start_environment", lambda _: dict(variables))
+        self.monkeypatch.setattr(GatewayView, "start_environment", lambda _: dict(variables))
 
 
 def look(home: Path, id: str) -> tuple[CheckResult, list[Finding]]:

@@ -1,8 +1,8 @@
 """Run the command in forks of a warm process, and interrupt it at any of its writes.
 
 Every call that can change a disk is counted at the operating system's interface, which is finer
-than the functions of `hermes_doctor.system.disk`. At the N-th call the fork kills itself, gets a
-disk error, or gets a signal. `python -m tests.helpers.crash_server` is the warm process;
+than the functions of `hermes_doctor.core.system.disk`. At the N-th call the fork kills itself, gets
+a disk error, or gets a signal. `python -m tests.helpers.crash_server` is the warm process;
 `serving()` starts one, which stops with the tests.
 """
 
@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
-from hermes_doctor.system import renameat2
+from hermes_doctor.core.system import renameat2
 from tests.helpers import support, warm_server
 from tests.helpers.warm_server import ROOT
 

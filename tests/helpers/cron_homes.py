@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.model import Finding, Gateway
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.core.model import Finding, Gateway
+from hermes_doctor.diagnosis.probes.gateway_view import GatewayView
 from tests.helpers import store_files, support
 from tests.helpers.one_check import ask
 
@@ -31,8 +31,8 @@ def running(monkeypatch: pytest.MonkeyPatch, minutes: float | None) -> None:
     """Fake a gateway that has run for this many minutes, or none, without a supervisor."""
     began = datetime.now(UTC) - timedelta(minutes=minutes or 0)
     found = [] if minutes is None else [Gateway(os.getpid(), began)]
-    monkeypatch.setattr(Probes, "gateways", lambda _: found)
-    monkeypatch.setattr(Probes, "supervision", lambda _: SimpleNamespace(owner=None, units=()))
+    monkeypatch.setattr(GatewayView, "running", lambda _: found)
+    monkeypatch.setattr(GatewayView, "supervision", lambda _: SimpleNamespace(owner=None, units=()))
 
 
 def ticked(home: Path, beat: float, success: float) -> None:

@@ -10,11 +10,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hermes_doctor.knowledge import merging
-from hermes_doctor.knowledge.releases import parse_release
+from hermes_doctor.hermes.knowledge import merging
+from hermes_doctor.hermes.knowledge.versions import parse_release
 from tests.helpers import support
 from tests.helpers.support import Done
-from tools import add_release
+from tools import add_release, build_hook
 
 ROOT = Path(__file__).parents[2]
 PARTS = ("checks", "fixes", "docs/failures")
@@ -31,7 +31,7 @@ class CutTool:
         shutil.copytree(ROOT / "hermes_doctor", package, ignore=ignored)
         for part in PARTS:
             shutil.copytree(ROOT / part, package / part, ignore=ignored)
-        self.knowledge = package / "knowledge"
+        self.knowledge = package / "hermes" / "knowledge"
         known = add_release.known()
         for name in (*merging.NAMES, *add_release.SCHEMAS):
             path = self.knowledge / f"{name}.json"
@@ -39,6 +39,9 @@ class CutTool:
             kept = {v: one for v, one in said.items() if parse_release(v) <= parse_release(last)}
             path.write_text(json.dumps(merging.join(name, kept)))
         self._numbers(last)
+        for name, text in build_hook.computed_files().items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(text)
 
     def _numbers(self, last: str) -> None:
         config = json.loads((self.knowledge / "resolution.json").read_bytes())["config_version"]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.sqlite import catalog, pages, trees
+from hermes_doctor.sqlite import page_owners, pages, schema
 from tests.helpers import support
 
 PAGE = 4096
@@ -144,14 +144,7 @@ def log_with_a_broken_index(path: Path) -> Path:
 def owned(path: Path, name: str) -> list[int]:
     """Return the pages of a table or an index."""
     with pages.open_pages(path) as book:
-        entries = catalog.read(book).entries
-        clustered = {one.name for one in entries if "WITHOUT ROWID" in one.sql.upper()}
-        roots = [
-            (one.name, one.root, one.kind == "table" and one.name not in clustered)
-            for one in entries
-            if one.root
-        ]
-        found = trees.find_owners(book, roots, seconds=60, overflow=True)
+        found = page_owners.find_owners(book, schema.read_catalog(book).trees, seconds=60)
     assert not found.bad
     return sorted(page for page, owner in found.pages.items() if owner == name)
 

@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.backup import whole_backup
-from hermes_doctor.backup.manifest import Backup
-from hermes_doctor.backup.vault import Vault
-from hermes_doctor.home import Home
+from hermes_doctor.backup.vault import whole_backup
+from hermes_doctor.backup.vault.manifest import Backup
+from hermes_doctor.backup.vault.vault import Vault
+from hermes_doctor.core.home import Home
 
 LOOP = """
 import json, sqlite3, sys

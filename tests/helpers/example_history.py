@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hermes_doctor.history import database, recording
-from hermes_doctor.history.moments import HOUR
-from hermes_doctor.history.observation import observe
-from hermes_doctor.history.recording import Continuity
-from hermes_doctor.home import Home
-from hermes_doctor.model import Finding, Gateway, Report, Severity
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import Finding, Gateway, Report, Severity
+from hermes_doctor.operations.history import database, write_observation
+from hermes_doctor.operations.history.layout import HOUR
+from hermes_doctor.operations.history.observation import observe
+from hermes_doctor.operations.history.write_observation import Continuity
 from tests.helpers.histories import found
 
 STEP = timedelta(minutes=10)
@@ -36,7 +36,7 @@ def record(home: Path, file: Path, now: datetime) -> None:
             seen = observe(_at(age, now), at)
             quiet = last is not None and not seen.differs(last) and seen.at - last.at < HOUR
             if not 200 < age < 270 and not (quiet and at + STEP <= now):
-                recording.record(db, Home(home), seen, Continuity(HOUR), "boot")
+                write_observation.record(db, Home(home), seen, Continuity(HOUR), "boot")
                 last = seen
             at += STEP
 

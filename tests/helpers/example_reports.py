@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hermes_doctor.examination.verdict import judge
-from hermes_doctor.model import (
+from hermes_doctor.core.model import (
     CheckResult,
     Effect,
     Finding,
@@ -16,6 +15,7 @@ from hermes_doctor.model import (
     Verdict,
     VerdictKind,
 )
+from hermes_doctor.diagnosis.examination.verdict import judge
 
 NOW = datetime(2026, 11, 15, 3, 15, tzinfo=UTC)
 

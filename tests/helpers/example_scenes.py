@@ -36,8 +36,8 @@ PROGRAMS = (
 _DOCTOR = """\
 #!{python} -P
 import sys
-from hermes_doctor.schedule import temporary_home
-temporary_home.refuse_temporary_home = lambda home: None  # the home of an example is in /tmp
+from hermes_doctor.repair.schedule import choose
+choose.refuse_temporary_home = lambda home: None  # the home of an example is in /tmp
 from hermes_doctor.__main__ import main
 sys.argv[0] = "hermes-doctor"
 main()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.system import crontab
+from hermes_doctor.core.system import crontab
 from tests.helpers import fake_managers
 from tests.helpers.real.gateways import end, until
 

@@ -8,8 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from hermes_doctor.home import Home
-from hermes_doctor.records.updates import UpdateRecords
+from hermes_doctor.backup.records.updates import UpdateRecords
+from hermes_doctor.core.home import Home
 from tests.helpers import support
 
 HERE = Path(__file__).parents[2]

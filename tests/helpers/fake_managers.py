@@ -10,7 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes_doctor.home import Home
+import pytest
+
+from hermes_doctor.core.home import Home
 from tests.helpers import support
 
 STRAW = """
@@ -93,6 +95,16 @@ def command(folder: Path, name: str, body: str = "") -> Path:
     said = folder / "asked"
     text = f'#!/bin/sh\necho "{name} $*" >>{said}\n{body}\n'
     return support.put(folder / name, text, 0o755)
+
+
+def on_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a folder of managers, first on the PATH, and a bus where they are looked for."""
+    support.put(folder.parent / "run" / "bus", "")
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder.parent / "run"))
+    for name in ("loginctl", "systemctl"):
+        command(folder, name)
+    return folder
 
 
 def asked(folder: Path) -> list[str]:

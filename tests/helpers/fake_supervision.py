@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.examination.runner import examine
-from hermes_doctor.home import Home
-from hermes_doctor.model import CheckResult, Finding, Gateway
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.supervisors.find import Supervision
-from hermes_doctor.supervisors.unit import SYSTEMD_USER, Unit
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import CheckResult, Finding, Gateway
+from hermes_doctor.diagnosis.examination.report import examine
+from hermes_doctor.hermes.supervisors.find import Supervision
+from hermes_doctor.hermes.supervisors.unit import SYSTEMD_USER, Unit
+from tests.helpers.given_answers import GivenAnswers
 from tests.helpers.one_check import PLUGINS
 
 NAME = "hermes-gateway.service"
@@ -37,7 +37,7 @@ def unit(home: Path, **changes: Any) -> Unit:
     return plain._replace(settings=settings, **changes)
 
 
-class Told(Probes):
+class Told(GivenAnswers):
     """Probes with a given supervisor."""
 
     def __init__(self, home: Path, units: Sequence[Unit], running: bool, **more: Any) -> None:
@@ -47,10 +47,10 @@ class Told(Probes):
         self.told = plain._replace(**more)
         self.running = [Gateway(os.getpid(), datetime.now(UTC))] if running else []
 
-    def supervision(self) -> Supervision:
+    def gateway_supervision(self) -> Supervision:
         return self.told
 
-    def gateways(self) -> list[Gateway]:
+    def gateway_running(self) -> list[Gateway]:
         return self.running
 
 

@@ -6,19 +6,20 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hermes_doctor.examination.runner import examine
-from hermes_doctor.home import Home
-from hermes_doctor.installation.find import Installation
-from hermes_doctor.model import CheckResult, Finding, Gateway
-from hermes_doctor.probes import links
-from hermes_doctor.probes.links import PlatformConnections
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.processes.connection import Connection
-from hermes_doctor.processes.process_stat import ProcessDetails
-from hermes_doctor.processes.runtime_files import Owner, PlatformState, Runtime
-from hermes_doctor.settings import provider_hosts
-from hermes_doctor.system import mounts
-from hermes_doctor.system.mounts import FileUser
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import CheckResult, Finding, Gateway
+from hermes_doctor.core.system import mounts
+from hermes_doctor.core.system.mounts import FileUser
+from hermes_doctor.diagnosis.examination.report import examine
+from hermes_doctor.diagnosis.probes import links
+from hermes_doctor.diagnosis.probes.links import PlatformConnections
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.hermes.installation.find import Installation
+from hermes_doctor.hermes.processes.process_stat import ProcessDetails
+from hermes_doctor.hermes.processes.runtime_files import Owner, PlatformState, Runtime
+from hermes_doctor.hermes.processes.sockets import Connection
+from hermes_doctor.hermes.settings import network_endpoints
+from tests.helpers.given_answers import GivenAnswers
 from tests.helpers.one_check import PLUGINS
 
 PID = 4242
@@ -41,7 +42,7 @@ def to(
     return Connection(("10.0.0.1", local), (ip, port), state, inode=inode)
 
 
-class Scene(Probes):
+class Scene(GivenAnswers):
     """Probes of a gateway that does not exist, with made-up facts about its process."""
 
     def __init__(
@@ -62,15 +63,15 @@ class Scene(Probes):
         self.running = running
         self.version = version
 
-    def gateways(self) -> list[Gateway]:
+    def gateway_running(self) -> list[Gateway]:
         """Return one gateway, or none."""
         return [Gateway(PID, STARTED)] if self.running else []
 
-    def installation(self) -> Installation | None:
+    def hermes_installation(self) -> Installation | None:
         """Return the release."""
         return Installation(self.version, Path("/nowhere"), running=self.running)
 
-    def runtime(self) -> Runtime:
+    def gateway_runtime(self) -> Runtime:
         """Return what the gateway wrote."""
         owner = Owner(PID, 1)
         return Runtime(
@@ -81,30 +82,30 @@ class Scene(Probes):
             starts=(),
         )
 
-    def vitals(self, pid: int) -> ProcessDetails:
+    def machine_vitals(self, pid: int) -> ProcessDetails:
         """Return facts about the process."""
         return ProcessDetails(
-            pid, "S", STARTED, 0, (), None, None, None, None, 0, None, environment=self.variables
+            pid, "S", STARTED, 0, None, None, None, None, 0, None, environment=self.variables
         )
 
     def gateway_user(self) -> FileUser:
         """Return the owner of the home."""
         return mounts.owner_of(self.home.path)
 
-    def connections(self, pid: int) -> list[Connection]:
+    def machine_connections(self, pid: int) -> list[Connection]:
         """Return its connections."""
         return self.table
 
-    def links(self, pid: int, held: frozenset[str]) -> list[PlatformConnections]:
+    def health_links(self, pid: int, held: frozenset[str]) -> list[PlatformConnections]:
         """Assign the connections to platforms at once."""
-        others = provider_hosts.find(self.settings()).values()
-        return links.assign(self.platforms(), self.table, providers=others)
+        others = network_endpoints.provider_endpoints(self.settings.effective()).values()
+        return links.assign(self.settings.platforms(), self.table, providers=others)
 
-    def listeners(self, pid: int) -> list[Connection]:
+    def machine_listeners(self, pid: int) -> list[Connection]:
         """Return the listening sockets."""
         return [one for one in self.table if one.state == "LISTEN"]
 
-    def socket_owner(self, inode: int) -> int | None:
+    def machine_socket_owner(self, inode: int) -> int | None:
         """Return None: the owner is unknown."""
         return None
 

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.history.layout import readable
-from hermes_doctor.history.recorder import Recorder
-from hermes_doctor.home import Home
-from hermes_doctor.model import Finding, Gateway, Report, Verdict, VerdictKind
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import Finding, Gateway, Report, Verdict, VerdictKind
+from hermes_doctor.operations.history.layout import readable
+from hermes_doctor.operations.history.when_to_record import Recorder
 from tests.helpers.watch_parts import finding, report
 
 AT = datetime(2026, 11, 1, 4, 0, 0, tzinfo=UTC)

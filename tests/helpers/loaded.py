@@ -9,8 +9,8 @@ import pkgutil
 
 import hermes_doctor
 from hermes_doctor.cli import separate_look
-from hermes_doctor.knowledge import data
-from hermes_doctor.plugins import load
+from hermes_doctor.diagnosis.plugins.built_in import builtin
+from hermes_doctor.hermes.knowledge import data
 
 STANDARD = (
     *("concurrent.futures.thread", "difflib", "dotenv", "dotenv.variables", "getpass", "hashlib"),
@@ -27,7 +27,7 @@ def load_everything() -> None:
     tops = [(hermes_doctor, "hermes_doctor."), (encodings, "encodings.")]
     names = [one.name for top, dot in tops for one in pkgutil.walk_packages(top.__path__, dot)]
     for kind in ("checks", "fixes"):
-        files = load.builtin(kind).glob("[!_]*.py")
+        files = builtin(kind).glob("[!_]*.py")
         names += [f"hermes_doctor.{kind}.{path.stem}" for path in files]
     for name in (*STANDARD, *names):
         if not name.endswith("__main__") and ".lessons" not in name:

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
-from hermes_doctor.home import Home
-from hermes_doctor.logs.entry import LogEntry, Unread
-from hermes_doctor.logs.stream import LogStream, read
+from hermes_doctor.core.home import Home
+from hermes_doctor.hermes.logs.entry import LogEntry, Unread
+from hermes_doctor.hermes.logs.stream import LogStream, read
 from tests.helpers import support
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC).timestamp()

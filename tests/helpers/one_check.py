@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from hermes_doctor.examination.runner import examine
-from hermes_doctor.home import Home
-from hermes_doctor.model import CheckResult, Finding
-from hermes_doctor.plugins import load
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import CheckResult, Finding
+from hermes_doctor.diagnosis.examination.report import examine
+from hermes_doctor.diagnosis.plugins import load
+from hermes_doctor.diagnosis.probes.probes import Probes
 
 PLUGINS = load.load()
 

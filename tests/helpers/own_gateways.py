@@ -6,18 +6,18 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from hermes_doctor.home import Home
-from hermes_doctor.probes import other_gateways
-from hermes_doctor.probes.other_gateways import OtherGateway
-from hermes_doctor.processes.gateway_processes import CommandLines
+from hermes_doctor.core.home import Home
+from hermes_doctor.diagnosis.probes import other_homes
+from hermes_doctor.diagnosis.probes.other_homes import OtherGateway
+from hermes_doctor.hermes.processes.gateway_processes import CommandLines
 
-_real = other_gateways.running_elsewhere
+_real = other_homes.running_elsewhere
 _OWN = re.compile(r".*/pytest-\d+/(?:popen-gw\d+/)?[^/]+|/tmp/hd-[^/]+")
 
 
 def hide_those_of_other_tests() -> None:
     """Let checks see only gateways whose home is in the folder of the same test."""
-    other_gateways.running_elsewhere = _near
+    other_homes.running_elsewhere = _near
 
 
 def _near(home: Home, lines: CommandLines) -> Iterator[OtherGateway]:

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.gateway import control
-from hermes_doctor.gateway.base import GatewayControl
-from hermes_doctor.gateway.systemd import SystemdManager, SystemdUnit
-from hermes_doctor.home import Home
-from hermes_doctor.model import Finding, Severity
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.steps.base import Step
-from hermes_doctor.system.accounts import Account
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import Finding, Severity
+from hermes_doctor.core.system.accounts import Account
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.diagnosis.step import Step
+from hermes_doctor.repair.gateway import control
+from hermes_doctor.repair.gateway.base import GatewayControl
+from hermes_doctor.repair.gateway.service_managers import SystemdManager, SystemdUnit
 from tests.helpers.fake_supervision import NAME
 from tests.helpers.one_check import PLUGINS
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hermes_doctor.model import Severity
+from hermes_doctor.core.model import Severity
 
 ROUTER, MINE, OPEN = "sk-or-v1-canary-0001", "sk-mine-canary-0002", "sk-open-canary-0003"
 ENV = f"OPENROUTER_API_KEY={ROUTER}\nMY_KEY={MINE}\n"

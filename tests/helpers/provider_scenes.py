@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes_doctor.backup.vault import Vault
-from hermes_doctor.home import Home
-from hermes_doctor.installation.find import Installation
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.provider_switch.plan import SwitchPlan
-from hermes_doctor.provider_switch.proof import Proof
-from hermes_doctor.records.journal import ItemRecord, Journal
-from hermes_doctor.repair.run import Run
-from hermes_doctor.repair.targets import Item
+from hermes_doctor.backup.records.journal import ItemRecord, Journal
+from hermes_doctor.backup.vault.vault import Vault
+from hermes_doctor.core.home import Home
+from hermes_doctor.hermes.installation.find import Installation
+from hermes_doctor.operations.provider_switch.plan import Proof, SwitchPlan
+from hermes_doctor.repair.transaction.run import Run
+from hermes_doctor.repair.transaction.targets import Item
+from tests.helpers.given_answers import GivenAnswers
 from tests.helpers.support import put
 
 ROUTER = "model:\n  default: openai/gpt-4o-mini  # cheap\n  provider: openrouter\n"
@@ -21,14 +20,14 @@ RELAY = "https://relay.example/v1"
 KEY = "sk-canary-0123456789abcdef"
 
 
-class Installed(Probes):
+class Installed(GivenAnswers):
     """A home with a given release of Hermes."""
 
     def __init__(self, home: Path, version: str = "0.19.0") -> None:
         super().__init__(Home(home))
         self.version = version
 
-    def installation(self) -> Installation | None:
+    def hermes_installation(self) -> Installation | None:
         """Return the release."""
         return Installation(self.version, Path("/nowhere"), running=False)
 

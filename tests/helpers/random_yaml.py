@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 from hypothesis import assume, strategies as st
 
-from hermes_doctor.settings.config_file import parse
+from hermes_doctor.hermes.settings.config_yaml import parse
 
 WORDS = st.text("abcdefghijklmnopqrstuvwxyz_0123456789-./", min_size=1, max_size=12)
 LETTERS = st.text(

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from hermes_doctor.logs.entry import LogEntry
-from hermes_doctor.plugins.load import builtin
-from hermes_doctor.plugins.log_rules import source
-from hermes_doctor.plugins.log_rules.matcher import Matcher
-from hermes_doctor.plugins.log_rules.rule import Rule
+from hermes_doctor.diagnosis.plugins.built_in import builtin
+from hermes_doctor.diagnosis.plugins.log_rules import source
+from hermes_doctor.diagnosis.plugins.log_rules.matcher import Matcher
+from hermes_doctor.diagnosis.plugins.log_rules.rule import PRINTED, Rule
+from hermes_doctor.hermes.logs.entry import LogEntry
 
 _LINE = re.compile(
     r"(?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(?P<ms>\d{3}) (?P<level>[A-Z]+)"
@@ -30,6 +30,7 @@ def written() -> source.RuleSource:
 
 def entry(line: str, kind: str = "log") -> LogEntry:
     """Parse a line into an entry; further lines belong to it."""
+    kind = "journal" if kind == PRINTED else kind
     head, *more = line.split("\n")
     match = _LINE.fullmatch(head)
     if kind == "journal" and (other := _OTHER.fullmatch(head)):

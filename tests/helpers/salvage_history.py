@@ -13,7 +13,7 @@ from hermes_doctor.sqlite import schema
 from hermes_doctor.sqlite.blueprint import Blueprint, TableBlueprint
 from hermes_doctor.sqlite.salvage.account import SalvageResult
 from hermes_doctor.sqlite.salvage.older_copies import OlderFile
-from hermes_doctor.sqlite.salvage.salvage import salvage
+from hermes_doctor.sqlite.salvage.run import salvage
 
 TEXT = "COALESCE({0}.content, '') || ' ' || COALESCE({0}.tool_name, '') || ' ' || " \
     "COALESCE({0}.tool_calls, '')"  # fmt: skip
@@ -163,11 +163,11 @@ def page_of(path: Path, table: str, kind: str) -> list[int]:
 
 def on_leaf(path: Path, table: str, place: int) -> set[int]:
     """Return the rowids on the leaf at this position in the table's order."""
-    from hermes_doctor.sqlite.salvage import catalog, image, survey, trees
+    from hermes_doctor.sqlite.salvage import image, layouts, survey, trees
 
     with image.open_image(path) as pages:
         seen = survey.Survey(pages)
-        tree = trees.walk_table(seen, catalog.read(seen).root(table))
+        tree = trees.walk_table(seen, layouts.read_catalog(seen).root(table))
         return set(seen.rowids(tree.leaves[place].page))
 
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.settings import env_parsers
-from hermes_doctor.settings.document import Document
-from hermes_doctor.settings.env_file import EnvFile
-from hermes_doctor.settings.inputs import SettingInputs
-from hermes_doctor.settings.release import Release
-from hermes_doctor.system.files import ABSENT
+from hermes_doctor.core.system.files import ABSENT
+from hermes_doctor.hermes.knowledge.releases import Release
+from hermes_doctor.hermes.settings import env_file as env_file_module
+from hermes_doctor.hermes.settings.document import Document
+from hermes_doctor.hermes.settings.env_file import EnvFile
+from hermes_doctor.hermes.settings.inputs import SettingInputs
 
 NEWEST = (0, 19, 0)
 
@@ -35,7 +35,7 @@ def world(
     return SettingInputs(
         release=release,
         document=Document(config.encode()),
-        readings=env_parsers.read(env_file(env), release, before),
+        readings=env_file_module.parse_env(env_file(env), release, before),
         started_with=before,
         store=store or {},
         now=2_000_000_000.0,

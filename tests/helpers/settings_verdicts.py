@@ -7,29 +7,29 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from hermes_doctor.examination.runner import examine
-from hermes_doctor.home import Home
-from hermes_doctor.installation.find import Installation
-from hermes_doctor.knowledge.releases import parse_release
-from hermes_doctor.model import Finding, Gateway, Status
-from hermes_doctor.plugins import load
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.repair import plan
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import Finding, Gateway, Status
+from hermes_doctor.diagnosis.examination.report import examine
+from hermes_doctor.diagnosis.plugins import load
+from hermes_doctor.hermes.installation.find import Installation
+from hermes_doctor.hermes.knowledge.versions import parse_release
+from hermes_doctor.repair.transaction import plan
 from tests.helpers import support
+from tests.helpers.given_answers import GivenAnswers
 from tests.helpers.provider_mistakes import HEALTHY, MISTAKES, Mistake
 
 LOADED = load.load()
 VERSIONS = ("0.13.0", "0.16.0", "0.19.0")
 
 
-class Seen(Probes):
+class Seen(GivenAnswers):
     """A home with a given installed release."""
 
     def __init__(self, home: Path, version: str) -> None:
         super().__init__(Home(home))
         self.version = version
 
-    def installation(self) -> Installation | None:
+    def hermes_installation(self) -> Installation | None:
         return Installation(self.version, Path("/nowhere"), running=False)
 
 
@@ -40,10 +40,10 @@ class Given(Seen):
         super().__init__(home, "0.19.0")
         self.given = environment
 
-    def gateways(self) -> list[Gateway]:
+    def gateway_running(self) -> list[Gateway]:
         return []
 
-    def supervision(self) -> Any:
+    def gateway_supervision(self) -> Any:
         return SimpleNamespace(owner=SimpleNamespace(environment=self.given))
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import fcntl
+import functools
 import os
 import pty
 import select
+import shutil
 import struct
 import subprocess
 import tempfile
@@ -15,9 +18,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.helpers import support
+from tools.share.files import files
 
 NAMES = ("hermes-doctor", "hermes-gateway-doctor")
-SHARE = Path(__file__).parents[2] / "share"
 LIMIT = 30.0
 _BASH = r"""
 . "$SHARE/bash-completion/completions/$NAME"
@@ -65,6 +68,16 @@ print ready >$HITS
 """
 
 
+@functools.cache
+def share() -> Path:
+    """Return a folder with the man page and the completions, as an installation has them."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    for name, text in files().items():
+        support.put(folder / name, text)
+    return folder
+
+
 def environment(folder: Path, name: str = "hermes-doctor", **more: str) -> dict[str, str]:
     """Variables with which no Python is found, and programs of our names that leave a trace."""
     tools = folder / "tools"
@@ -75,7 +88,7 @@ def environment(folder: Path, name: str = "hermes-doctor", **more: str) -> dict[
         if not (tools / program).is_symlink():
             (tools / program).symlink_to(Path("/bin") / program)
     known = {"PATH": str(tools), "HOME": str(folder), "LANG": "C.UTF-8", "TERM": "dumb"}
-    return {**known, "SHARE": str(SHARE), "NAME": name, "XDG_DATA_DIRS": str(SHARE), **more}
+    return {**known, "SHARE": str(share()), "NAME": name, "XDG_DATA_DIRS": str(share()), **more}
 
 
 def bash(lines: Sequence[str], folder: Path, name: str = "hermes-doctor") -> list[set[str]]:

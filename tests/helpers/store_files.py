@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.installation.find import Installation
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.diagnosis.probes.hermes_view import HermesView
+from hermes_doctor.hermes.installation.find import Installation
 from tests.helpers import support
 from tests.helpers.fix_cycle import SECRET as SECRET
 
@@ -94,4 +94,4 @@ def everything(home: Path) -> Path:
 def installed(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
     """Fake the installed release."""
     found = Installation(version, Path("/nowhere"), running=False)
-    monkeypatch.setattr(Probes, "installation", lambda _: found)
+    monkeypatch.setattr(HermesView, "installation", lambda _: found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes_doctor.stores.catalogue import Store, stores
+from hermes_doctor.hermes.stores.catalogue import Store, stores
 
 
 def store(kind: str) -> Store:

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.knowledge import atlas
-from hermes_doctor.learning.lessons import schema_changes
-from hermes_doctor.sqlite import creation
+from hermes_doctor.hermes.knowledge import atlas
+from hermes_doctor.operations.learning.lessons import schema_changes
+from hermes_doctor.sqlite import completion
 from hermes_doctor.sqlite.blueprint import Blueprint
 from tests.helpers import warm_server
 from tests.helpers.plain_words import understated
@@ -126,7 +126,7 @@ def plan(name: str, version: str | None = None) -> Blueprint:
 def made(name: str, path: Path, version: str | None = None) -> sqlite3.Connection:
     """Create an empty database as a release does, and return the connection."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    db = creation.create(path, plan(name, version))
+    db = completion.create(path, plan(name, version))
     path.chmod(0o600)
     return db
 

@@ -115,14 +115,14 @@ def shared() -> Server:
 def serve(prepare: Prepare | None = None) -> None:
     """Answer one call after the other until the input ends."""
     import hermes_doctor
+    from hermes_doctor.diagnosis.plugins import index
     from tests.helpers import own_gateways
-    from tools import index_plugins
 
     ours = pkgutil.walk_packages(hermes_doctor.__path__, "hermes_doctor.")
     for name in [*(module.name for module in ours), *LATE]:
         importlib.import_module(name)
-    for kind in index_plugins.KINDS:
-        index_plugins.made(kind)  # imports all files
+    for kind in index.FOLDERS:
+        index.compute(kind)  # imports all files
     own_gateways.hide_those_of_other_tests()
     _load_once()
     _look_once()
@@ -154,7 +154,7 @@ def _load_once() -> None:
     import typer.main
 
     from hermes_doctor.cli import commands
-    from hermes_doctor.plugins import load
+    from hermes_doctor.diagnosis.plugins import load
 
     load_some, builtin = load.load, load.load()
     for part in ("fixes", "rules", "explanations", "effects"):

@@ -9,12 +9,12 @@ from typing import Any
 
 import psutil
 
-from hermes_doctor.home import Home
-from hermes_doctor.model import CheckResult, Finding, Report, Safety, Severity, Status
-from hermes_doctor.watch.clocks import ClockReading, MachineClock
-from hermes_doctor.watch.events import EventKind, WatchEvent
-from hermes_doctor.watch.rounds import Watch
-from hermes_doctor.watch.store import WatchStateFiles
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import CheckResult, Finding, Report, Safety, Severity, Status
+from hermes_doctor.operations.watch.clocks import ClockReading, MachineClock
+from hermes_doctor.operations.watch.events import EventKind, WatchEvent
+from hermes_doctor.operations.watch.rounds import Watch
+from hermes_doctor.operations.watch.store import WatchStateFiles
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 FIXES = {"mend": Safety.SAFE, "ask-first": Safety.CONFIRM}

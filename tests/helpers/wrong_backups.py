@@ -6,11 +6,10 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from hermes_doctor.backup.entry import BackupEntry
-from hermes_doctor.backup.manifest import MANIFEST, Backup, seal
-from hermes_doctor.backup.vault import Vault
-from hermes_doctor.home import Home
-from hermes_doctor.system import disk
+from hermes_doctor.backup.vault.manifest import MANIFEST, Backup, BackupEntry, seal
+from hermes_doctor.backup.vault.vault import Vault
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.system import disk
 from tests.helpers import support
 
 

@@ -189,7 +189,7 @@ def test_what_strangers_are_told(hermes: Hermes, tmp_path: Path, case: str) -> N
 
     real = hermes.ask(home, (platform, "4242"))
     scene = Scene(home, {}, running=False, version=hermes.version)
-    [door] = [one for one in scene.doors() if one.name == platform]
+    [door] = [one for one in scene.settings.admissions() if one.name == platform]
 
     assert door.invites is (real["behaviour"][platform] == "pair")
     if not door.unasked and platform != "discord":  # adapters decide those, and none is here
@@ -212,7 +212,7 @@ def test_api_server(hermes: Hermes, tmp_path: Path, case: str, host: str) -> Non
     home = support.healthy(tmp_path / "home")
     support.put(home / ".env", "API_SERVER_ENABLED=true\n" + host + KEYS[case])
 
-    server = Scene(home, {}, running=False, version=hermes.version).api_server()
+    server = Scene(home, {}, running=False, version=hermes.version).settings.api_server()
 
     starts = hermes.starts_api(home)
     if starts is None:
@@ -232,5 +232,5 @@ def test_run_out(hermes: Hermes, tmp_path: Path) -> None:
 
     scene = Scene(home, {}, running=False, version=hermes.version)
 
-    assert [[one.platform, one.user] for one in scene.pairing().requests] == [[*KELLY]]
+    assert [[one.platform, one.user] for one in scene.stores.pairing().requests] == [[*KELLY]]
     assert hermes.ask(home, KELLY)["pending"] == [[*KELLY]]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.backup.vault import Vault
-from hermes_doctor.home import Home
-from hermes_doctor.records.updates import Update, UpdateRecords
+from hermes_doctor.backup.records.updates import Update, UpdateRecords
+from hermes_doctor.backup.vault.vault import Vault
+from hermes_doctor.core.home import Home
 from tests.conftest import need_release
 from tests.helpers import support
 from tests.helpers.real import chat_partner, gateways, qq

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.knowledge.data import load_knowledge
-from hermes_doctor.probes import links
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.processes import sockets
-from hermes_doctor.system import time_limits
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.system import time_limits
+from hermes_doctor.diagnosis.probes import links
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.hermes.knowledge.data import load_knowledge
+from hermes_doctor.hermes.processes import sockets
 from tests.helpers import gateway_home, support
 from tests.helpers.real import qq
 from tests.helpers.real.gateways import gateway, until
@@ -85,7 +85,7 @@ def test_one_life(hermes_home: MakeHome, tmp_path: Path, monkeypatch: pytest.Mon
 def quiet(pid: int, home: Path) -> list[str]:
     """What this very process finds: the threshold is changed here only."""
     _, findings = gateway_home.ask("platform-links", Probes(Home(home)))
-    [row] = links.assign(Probes(Home(home)).platforms(), sockets.of(pid))
+    [row] = links.assign(Probes(Home(home)).settings.platforms(), sockets.connections(pid))
     assert row.how == "proxy"
     return [one.code for one in findings]
 
@@ -159,7 +159,9 @@ def test_networks(hermes_home: MakeHome, tmp_path: Path) -> None:
 
         network.cut(INSIDE)
         until(
-            lambda: any(one.tries and (one.silent or 0) > 16 for one in sockets.of(running.pid)),
+            lambda: any(
+                one.tries and (one.silent or 0) > 16 for one in sockets.connections(running.pid)
+            ),
             "the kernel to try for a while",
         )
         assert codes(inside) == [("NET-SLEEP-WAKE", "error")]

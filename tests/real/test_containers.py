@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.installation.details import InstallationDetails
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.processes import gateway_processes
-from hermes_doctor.records.updates import Update, UpdateRecords
-from hermes_doctor.updates import images
+from hermes_doctor.backup.records.updates import Update, UpdateRecords
+from hermes_doctor.core.home import Home
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.hermes.installation.details import InstallationDetails
+from hermes_doctor.hermes.processes import gateway_processes
+from hermes_doctor.operations.updates import images
 from tests.conftest import need_release
 from tests.helpers import support
 from tests.helpers.real import gateways
@@ -108,7 +108,7 @@ def test_an_image_whose_gateway_never_comes_up(project: Project, policy: str) ->
     said = real_home.run(OLD, project.home, ROWS)
     update = updated(project, "exit 3")
     assert update.stage == "checked"
-    assert not Probes(Home(project.home)).gateways()  # also none of the host's own Hermes
+    assert not Probes(Home(project.home)).gateway.running()  # also none of the host's own Hermes
 
     done = project.doctor("rollback", "--yes")
 

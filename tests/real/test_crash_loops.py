@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import BACKGROUND_LOG, Home
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.system import time_limits
+from hermes_doctor.core.home import BACKGROUND_LOG, Home
+from hermes_doctor.core.system import time_limits
+from hermes_doctor.diagnosis.probes.probes import Probes
 from tests.conftest import need_release
 from tests.helpers import support
 from tests.helpers.real import chat_partner, gateways, qq
@@ -123,7 +123,7 @@ def shell_loop(home: Path, platform: qq.Qq) -> Iterator[subprocess.Popen[bytes]]
     finally:
         loop.kill()
         loop.wait()
-        for found in Probes(Home(home.resolve())).gateways():
+        for found in Probes(Home(home.resolve())).gateway.running():
             os.kill(found.pid, signal.SIGKILL)
 
 
@@ -136,7 +136,7 @@ def test_in_a_shell_loop(hermes_home: MakeHome, tmp_path: Path) -> None:
         with shell_loop(home, platform) as loop:
             ends = home.parent / "ends"
             until(lambda: ends.exists() and len(ends.read_text().split()) == 2, "two failed starts")
-            until(lambda: bool(Probes(Home(home)).gateways()), "the third start")
+            until(lambda: bool(Probes(Home(home)).gateway.running()), "the third start")
             until(lambda: "Hermes waits 10 s before its next try" in seen(one.check()), "its wait")
 
             done = _fix(one)

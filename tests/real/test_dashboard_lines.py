@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.logs.entry import LogEntry
-from hermes_doctor.plugins.load import builtin
-from hermes_doctor.plugins.log_rules.folder import Folder
-from hermes_doctor.plugins.log_rules.matcher import Matcher
-from hermes_doctor.plugins.log_rules.rule import Rule
+from hermes_doctor.diagnosis.plugins.built_in import builtin
+from hermes_doctor.diagnosis.plugins.log_rules.folder import Folder
+from hermes_doctor.diagnosis.plugins.log_rules.matcher import Matcher
+from hermes_doctor.diagnosis.plugins.log_rules.rule import Rule
+from hermes_doctor.hermes.logs.entry import LogEntry
 from tests.conftest import need_release
 from tests.helpers.rule_lines import entry
 from tools import releases
@@ -63,12 +63,19 @@ asyncio.run(main())
 """
 
 
+PRINTED = [f"dashboard-{name}-printed" for name in ("access-401", "ws-403", "port")]
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    ("output", "kind", "suffix"),
-    [("own", "stderr", "-stderr"), ("own", "journal", "-journal"), ("hermes", "log", "")],
+    ("output", "kind", "names"),
+    [
+        ("own", "stderr", PRINTED),
+        ("own", "journal", PRINTED),
+        ("hermes", "log", ["dashboard-access-401", "dashboard-ws-403"]),
+    ],
 )
-def test_lines(tmp_path: Path, output: str, kind: str, suffix: str) -> None:
+def test_lines(tmp_path: Path, output: str, kind: str, names: list[str]) -> None:
     """Uvicorn's own form in the output, and its lines in the form of Hermes' logs."""
     need_release(VERSION)
     python = releases.python_of(VERSION)
@@ -81,9 +88,7 @@ def test_lines(tmp_path: Path, output: str, kind: str, suffix: str) -> None:
         for line in (done.stdout + done.stderr).splitlines()
         for match in matcher.ask(_entry(line, kind))
     }
-    assert found == {
-        f"{name}{suffix}" for name in ("dashboard-access-401", "dashboard-ws-403", "dashboard-port")
-    }
+    assert found == set(names)
 
 
 def _entry(line: str, kind: str) -> LogEntry:

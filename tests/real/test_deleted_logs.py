@@ -7,8 +7,8 @@ import sqlite3
 
 import pytest
 
-from hermes_doctor.backup.vault import Vault
-from hermes_doctor.home import Home
+from hermes_doctor.backup.vault.vault import Vault
+from hermes_doctor.core.home import Home
 from tests.helpers.real.controlled_gateways import VERSION, Ward, ward
 from tests.helpers.real.gateways import until
 from tests.helpers.real.release_homes import MakeHome

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.processes import gateway_processes
+from hermes_doctor.core.home import Home
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.hermes.processes import gateway_processes
 from tests.conftest import RELEASES, need_release
 from tests.helpers import support
 from tests.helpers.real.gateways import clean_environment, end, gateway, until
@@ -88,7 +88,7 @@ from hermes_doctor.api import ReplaceDatabase, Safety, fix
 def slow(probes, finding):
     '''Rebuild the history, slowly.'''
     path = probes.home / "state.db"
-    yield ReplaceDatabase(path, wait, why="to test", expect=probes.header(path).snapshot)
+    yield ReplaceDatabase(path, wait, why="to test", expect=probes.databases.header(path).snapshot)
 
 def wait(copy):
     folder = Path(os.environ["TEST_FOLDER"])
@@ -103,7 +103,7 @@ def wait(copy):
 
 def pids(home: Path) -> list[int]:
     """The gateways that the probes find for a home."""
-    return [found.pid for found in Probes(Home(home.resolve())).gateways()]
+    return [found.pid for found in Probes(Home(home.resolve())).gateway.running()]
 
 
 @contextmanager

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.examination.runner import examine
-from hermes_doctor.home import Home
-from hermes_doctor.installation.find import Installation
-from hermes_doctor.knowledge.data import load_knowledge
-from hermes_doctor.model import Finding, Gateway, Severity
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import Finding, Gateway, Severity
+from hermes_doctor.diagnosis.examination.report import examine
+from hermes_doctor.hermes.installation.find import Installation
+from hermes_doctor.hermes.knowledge.data import load_knowledge
 from tests.conftest import RELEASES, need_release
 from tests.helpers import support
+from tests.helpers.given_answers import GivenAnswers
 from tests.helpers.one_check import PLUGINS
 from tests.helpers.real import resolver_questions
 from tests.helpers.real.healthy_homes import HEALTHY, Healthy
@@ -33,17 +33,17 @@ EXCUSED: dict[str, str] = {}
 """Checks by their ids that may speak up, and why; best none."""
 
 
-class Resting(Probes):
+class Resting(GivenAnswers):
     """Probes of a home whose gateway does not run, with one release installed."""
 
     version: str
     place: Path
 
-    def gateways(self) -> list[Gateway]:
+    def gateway_running(self) -> list[Gateway]:
         """None."""
         return []
 
-    def installation(self) -> Installation:
+    def hermes_installation(self) -> Installation:
         """That release."""
         return Installation(self.version, self.place, running=False)
 

@@ -16,7 +16,7 @@ from tests.conftest import once
 from tests.helpers import package_index, support
 from tests.helpers.pythons import VERSIONS, interpreter, run
 from tests.real.test_wheel import wheel
-from tools.share import __main__ as share
+from tools.share.files import files
 
 __all__ = ["wheel"]
 pytestmark = [pytest.mark.real, pytest.mark.wide]
@@ -125,7 +125,7 @@ def test_pipx(version: str, user: User) -> None:
 
     user.run(*PIPX, "install", "--python", python, PACKAGE)
     user.try_it()
-    assert [one for one in share.files() if not (user.home / ".local/share" / one).is_file()] == []
+    assert [one for one in files() if not (user.home / ".local/share" / one).is_file()] == []
     if shutil.which("man"):
         assert user.run("man", "--where", NAMES[0]).startswith(f"{user.home}/.local/")
         assert "hermes-doctor check" in user.run("man", "--pager=cat", NAMES[1])

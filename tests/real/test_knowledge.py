@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.knowledge import atlas, merging
-from hermes_doctor.knowledge.data import load_knowledge, shipped_releases
-from hermes_doctor.learning.lessons import schema_uses
+from hermes_doctor.hermes.knowledge import atlas, merging
+from hermes_doctor.hermes.knowledge.data import load_knowledge, shipped_releases
+from hermes_doctor.operations.learning.lessons import schema_uses
 from hermes_doctor.sqlite import schema
 from tests.conftest import need_release
 from tools import add_release, lessons

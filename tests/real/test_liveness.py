@@ -64,7 +64,7 @@ def strings(home: Path) -> Path:
 
 def look(patient: Patient) -> support.Done:
     """`check --json`, with less patience for an API server that does not answer."""
-    soon = {"hermes_doctor.probes.pulse.LONG": 1.0}
+    soon = {"hermes_doctor.diagnosis.probes.pulse.LONG": 1.0}
     return support.doctor(
         *("check", "--json", "--home", patient.home), env=patient.env, settings=soon
     )

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.knowledge.logging_calls import catalogue
+from hermes_doctor.hermes.knowledge.logging_calls import catalogue
 from tests.helpers.log_lines import reading
 from tests.helpers.real.gateways import gateway
-from tests.knowledge.test_logging_calls import OWN
+from tests.hermes.knowledge.test_logging_calls import OWN
 
 pytestmark = [pytest.mark.real, pytest.mark.wide]
 

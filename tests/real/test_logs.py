@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.logs import time_zones
-from hermes_doctor.logs.entry import LogEntry
-from hermes_doctor.processes import process_stat
+from hermes_doctor.hermes.logs import clock
+from hermes_doctor.hermes.logs.entry import LogEntry
+from hermes_doctor.hermes.processes import process_stat
 from tests.helpers import support
 from tests.helpers.log_lines import reading
 from tests.helpers.real.gateways import gateway, until
@@ -29,7 +29,7 @@ def test_gateway(hermes_home: Callable[[str], Path], version: str) -> None:
     home = hermes_home(version)
     began = time.time()
     with gateway(version, home, extra={"TZ": "Asia/Shanghai"}) as running:
-        zone = time_zones.of_process(running.pid, process_stat.read_vitals(running.pid).environment)
+        zone = clock.zone_of_process(running.pid, process_stat.read_vitals(running.pid).environment)
         assert zone is not None
         assert zone.utcoffset(datetime.now()) == timedelta(hours=8)
         while_it_runs = list(reading(home, began - 60, zone=zone))
@@ -66,11 +66,11 @@ raise ValueError("the end")
 READS = """
 import json, sys, time
 from pathlib import Path
-from hermes_doctor.home import Home
-from hermes_doctor.logs.stream import read
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.core.home import Home
+from hermes_doctor.hermes.logs.stream import read
+from hermes_doctor.diagnosis.probes.probes import Probes
 home = Home(Path(sys.argv[1]))
-[unit] = Probes(home).supervision().units
+[unit] = Probes(home).gateway.supervision().units
 units = [unit, unit._replace(manager=None)]
 found = read(home, since=time.time() - 600, units=units)
 print(json.dumps([list(found), found.unread]))

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.knowledge import atlas
-from hermes_doctor.learning.lessons import schema_changes
-from hermes_doctor.sqlite import column_rules, completion, missing_parts, schema
+from hermes_doctor.hermes.knowledge import atlas
+from hermes_doctor.operations.learning.lessons import schema_changes
+from hermes_doctor.sqlite import blueprint, completion, schema, schema_differences
 from hermes_doctor.sqlite.blueprint import Blueprint
 from tests.conftest import need_release
 from tests.helpers import support
@@ -88,7 +88,7 @@ def healed(plan: Blueprint) -> Iterator[tuple[str, str, str]]:
     """Every part that the release adds itself and that the fix can add: kind, table and name."""
     for table in plan.tables.values():
         for column in table.columns:
-            value = column_rules.value_for_old_rows(table, column)
+            value = blueprint.value_for_old_rows(table, column)
             if column.if_missing == "healed" and value is not None and len(table.columns) > 1:
                 yield "column", table.name, column.name
         if plan.if_missing[table.name] == "healed" and not table.created_on_demand:
@@ -148,10 +148,10 @@ def completed(spoiled: Path, plan: Blueprint) -> Path:
     fixed = spoiled.parent / "fixed" / spoiled.name
     fixed.parent.mkdir()
     shutil.copy(spoiled, fixed)
-    lacking = missing_parts.find_missing(schema.read(fixed), plan)
+    lacking = schema_differences.find_missing(schema.read(fixed), plan)
     assert lacking
     completion.complete(fixed, plan, lacking)
-    assert missing_parts.find_missing(schema.read(fixed), plan) == []
+    assert schema_differences.find_missing(schema.read(fixed), plan) == []
     return fixed
 
 
@@ -204,7 +204,7 @@ def test_after_an_update(database: str, older: str, hermes_home: MakeHome) -> No
     plan = atlas.blueprint(database, FAMILIES[-1])
     assert plan
     plan = plan.fitted(schema.read(home / database).virtual)
-    if not missing_parts.find_missing(schema.read(home / database), plan):
+    if not schema_differences.find_missing(schema.read(home / database), plan):
         pytest.skip(f"{older} has the same {database}")
 
     same(FAMILIES[-1], home, home / database, completed(home / database, plan))

@@ -31,7 +31,7 @@ def answers(home: Path) -> dict[str, bool]:
     """The answer to each question, which is always one line."""
     found = {}
     for question in ("live", "ready", "started"):
-        soon = {"hermes_doctor.probes.pulse.LONG": 1.0}
+        soon = {"hermes_doctor.diagnosis.probes.pulse.LONG": 1.0}
         done = support.doctor("probe", question, "--home", home, settings=soon)
         assert done.out.count("\n") == 1, done
         assert done.err == ""

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.core.home import Home
+from hermes_doctor.diagnosis.probes.probes import Probes
 from tests.helpers import support
 from tests.helpers.real import chat_partner, qq
 from tests.helpers.real.controlled_gateways import SOONER, VERSION, Ward, end_gateways
@@ -114,7 +114,7 @@ def closed(home: Path) -> int:
 
 def fix(one: Ward, code: str, *options: str, seconds: float) -> support.Done:
     """Repair a problem, and wait so long for the connection."""
-    limit = {"hermes_doctor.gateway.startup_proof.CONNECTING": seconds}
+    limit = {"hermes_doctor.repair.gateway.startup_proof.CONNECTING": seconds}
     return support.doctor(
         *("fix", code, "--apply", "--yes", *options, "--home", str(one.home)),
         env=one.env,
@@ -153,7 +153,7 @@ def test_a_restart_that_does_not_connect(hermes_home: MakeHome, tmp_path: Path) 
         assert ": restarted, not connected yet" in shown.out
         assert "repaired and checked" not in shown.out and "no problem" not in shown.out
         os.kill(one.pid, signal.SIGKILL)
-        until(lambda: not Probes(Home(home)).gateways(), "the end of the gateway")
+        until(lambda: not Probes(Home(home)).gateway.running(), "the end of the gateway")
         started = fix(one, "GW-DOWN", seconds=4)
         assert started.code == 1
         assert ": started, not connected yet" in started.out

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.knowledge.data import load_knowledge
-from hermes_doctor.knowledge.releases import parse_release as numbers
-from hermes_doctor.settings.model_vendors import vendor_of
+from hermes_doctor.hermes.knowledge.data import load_knowledge
+from hermes_doctor.hermes.knowledge.versions import parse_release as numbers
+from hermes_doctor.hermes.settings.misspellings import vendor_of
 from tests.conftest import need_release
 from tools import lessons, real_home, releases
 

@@ -16,7 +16,7 @@ from tests.helpers.real.release_homes import MakeHome
 from tools import real_home, releases
 
 pytestmark = [pytest.mark.real, pytest.mark.wide]
-LASTING: dict[str, object] = {"hermes_doctor.schedule.temporary_home._PASSING": []}
+LASTING: dict[str, object] = {"hermes_doctor.repair.schedule.choose._PASSING": []}
 """The home of a test is in a temporary folder."""
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.backup.vault import Vault
-from hermes_doctor.home import Home
+from hermes_doctor.backup.vault.vault import Vault
+from hermes_doctor.core.home import Home
 from tests.helpers import support
 from tests.helpers.real.gateways import until
 from tests.helpers.real.systemd import Machine, systemd
-from tests.schedule.test_daily_backup import job
-from tests.watch.test_install import lasting_home
+from tests.operations.watch.test_install import lasting_home
+from tests.repair.schedule.test_daily_backup import job
 
 pytestmark = [pytest.mark.real, pytest.mark.wide]
 MANY = 100

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.knowledge import atlas
-from hermes_doctor.learning.isolation import DoesNotStart
-from hermes_doctor.learning.lessons import schema_changes
-from hermes_doctor.sqlite import column_rules
+from hermes_doctor.hermes.knowledge import atlas
+from hermes_doctor.operations.learning.isolation import DoesNotStart
+from hermes_doctor.operations.learning.lessons import schema_changes
+from hermes_doctor.sqlite import blueprint
 from tests.conftest import RELEASES, need_release, once
 from tests.helpers import support
 from tests.helpers.real.release_homes import ROWS, MakeHome, Patient, cure, lose, undo
@@ -150,8 +150,7 @@ def test_column_of_every_other_database(
         (table.name, column.name)
         for table in plan.tables.values()
         for column in table.columns
-        if column.if_missing == "crash"
-        and column_rules.value_for_old_rows(table, column) is not None
+        if column.if_missing == "crash" and blueprint.value_for_old_rows(table, column) is not None
         if not column.key
     ]
     patient = full(version)

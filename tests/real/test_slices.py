@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.knowledge import atlas
+from hermes_doctor.hermes.knowledge import atlas
 from tests.conftest import RELEASES
 from tests.helpers import support
 from tests.helpers.real.release_homes import (

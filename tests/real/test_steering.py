@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.records.journal import Journals
+from hermes_doctor.backup.records.journal import Journals
+from hermes_doctor.core.home import Home
 from tests.helpers import support
 from tests.helpers.real.controlled_gateways import VERSION, Ward, ward
 from tests.helpers.real.gateways import answers, until

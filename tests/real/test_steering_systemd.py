@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.processes import process_stat
+from hermes_doctor.core.home import Home
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.hermes.processes import process_stat
 from tests.conftest import need_release
 from tests.helpers import damage, support
 from tests.helpers.fake_managers import STRAW
@@ -182,12 +182,14 @@ def test_under_its_own_unit(tmp_path: Path) -> None:
 
         # From outside of its container, where it has another number.
         outside = Probes(Home(ward.outside))
-        [gateway] = outside.gateways()
+        [gateway] = outside.gateway.running()
         assert process_stat.pid_in_namespace(gateway.pid) == third != gateway.pid
-        told = outside.runtime()
+        told = outside.gateway.runtime()
         assert told.state_owner and told.beat and told.lock_holder == gateway.pid
-        assert {told.state_owner.pid, told.beat.pid, outside.pulse().pid} == {gateway.pid}
-        assert outside.pulse().running and set(outside.claims(gateway) or ()) == {"api_server"}
+        assert {told.state_owner.pid, told.beat.pid, outside.health.pulse().pid} == {gateway.pid}
+        assert outside.health.pulse().running and set(outside.gateway.claims(gateway) or ()) == {
+            "api_server"
+        }
 
         # Its loop frozen: without a heartbeat its unit is less patient than we are, and kills it.
         freeze(ward.outside, port)

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.processes.process_stat import boot_time
+from hermes_doctor.core.home import Home
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.hermes.processes.process_stat import boot_time
 from tests.conftest import need_release
 from tests.helpers import support
 from tests.helpers.fake_provider import serving
@@ -151,7 +151,7 @@ def test_systemctl_stop(tmp_path: Path) -> None:
                 assert down(bot.check()) == STOPPED
             assert bot.doctor(*HEAL).code == bot.doctor("fix", "--apply", "--yes").code == 0
             assert machine.main_pid(NAME) == 0
-            assert not Probes(Home(bot.outside)).gateways()
+            assert not Probes(Home(bot.outside)).gateway.running()
 
 
 def end_before_the_boot(home: Path) -> None:
@@ -196,7 +196,7 @@ def test_a_reboot_of_a_unit_that_is_not_enabled(tmp_path: Path) -> None:
             warned = support.finding(bot.check(), "GW-NOT-ENABLED")
             assert (warned["severity"], warned["fix"]["id"]) == ("warning", "enable-service")
             _next_start_fails(bot)
-            [gateway] = Probes(Home(bot.outside)).gateways()
+            [gateway] = Probes(Home(bot.outside)).gateway.running()
             bot.machine.run("systemctl", "--user", "exit")
             until(lambda: not Path(f"/proc/{gateway.pid}").exists(), "the shutdown")
         end_before_the_boot(tmp_path / "user/.hermes")

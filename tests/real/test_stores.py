@@ -10,19 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.knowledge.data import load_knowledge
-from hermes_doctor.knowledge.releases import parse_release as numbers
-from hermes_doctor.model import Gateway
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.stores.catalogue import outcome
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import Gateway
+from hermes_doctor.diagnosis.probes.gateway_view import GatewayView
+from hermes_doctor.diagnosis.probes.hermes_view import HermesView
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.hermes.knowledge.data import load_knowledge
+from hermes_doctor.hermes.knowledge.versions import parse_release as numbers
+from hermes_doctor.hermes.stores.catalogue import outcome
 from tests.conftest import RELEASES, need_release
 from tests.helpers import store_files, support
 from tests.helpers.one_check import ask
 from tests.helpers.real import gateways
 from tests.helpers.real.controlled_gateways import ward
 from tests.helpers.real.release_homes import MakeHome, Patient, undo
-from tests.stores.test_schedules import BAD, GOOD
+from tests.hermes.stores.test_damage import BAD, GOOD
 from tools import lessons, real_home
 
 pytestmark = pytest.mark.real
@@ -256,7 +258,7 @@ def test_healthy(version: str, hermes_home: MakeHome) -> None:
     """Stores that a release wrote itself show nothing."""
     patient = Patient(version, hermes_home(version))
     real_home.run(version, patient.home, MAKE)
-    found = Probes(Home(patient.home)).stores()
+    found = Probes(Home(patient.home)).stores.files()
     assert {one.store.kind for one in found.found} >= {"jobs", "auth", "approved", "sessions"}
 
     done = patient.check()
@@ -346,8 +348,8 @@ def test_first_sign_of_the_ticker(
             lambda: b"in thread cron-scheduler" in output.read_bytes() or sign.exists(), "a sign"
         )
         long_up = [Gateway(one.pid, datetime.now(UTC) - timedelta(hours=1))]
-        monkeypatch.setattr(Probes, "gateways", lambda _: long_up)
-        monkeypatch.setattr(Probes, "code_change", lambda _: None)
+        monkeypatch.setattr(GatewayView, "running", lambda _: long_up)
+        monkeypatch.setattr(HermesView, "code_change", lambda _: None)
 
         found = ask("cron-ticker", home)[1]
 

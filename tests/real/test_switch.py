@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.provider_switch import plan
-from hermes_doctor.provider_switch.plan import SwitchPlan
-from hermes_doctor.provider_switch.target import SwitchRequest
-from hermes_doctor.settings.resolved import Route
+from hermes_doctor.hermes.settings.resolved import Route
+from hermes_doctor.operations.provider_switch import plan
+from hermes_doctor.operations.provider_switch.plan import SwitchPlan
+from hermes_doctor.operations.provider_switch.target import SwitchRequest
 from tests.conftest import need_release
 from tests.helpers.provider_scenes import ENV, KEY, RELAY, ROUTER, Installed, carry_out
 from tests.helpers.real import resolver_questions

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.core.home import Home
+from hermes_doctor.diagnosis.probes.probes import Probes
 from tests.helpers import support
 from tests.helpers.real import chat_partner, qq
 from tests.helpers.real.controlled_gateways import VERSION, Ward, ward
@@ -43,7 +43,7 @@ def answering(home: Path, folder: Path) -> Iterator[Ward]:
 
 def runs(home: Path) -> bool:
     """Whether a gateway runs."""
-    return bool(Probes(Home(home)).gateways())
+    return bool(Probes(Home(home)).gateway.running())
 
 
 def kill(one: Ward) -> None:

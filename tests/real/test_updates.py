@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.backup.vault import Vault
-from hermes_doctor.home import Home
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.records.updates import UpdateRecords
+from hermes_doctor.backup.records.updates import UpdateRecords
+from hermes_doctor.backup.vault.vault import Vault
+from hermes_doctor.core.home import Home
+from hermes_doctor.diagnosis.probes.probes import Probes
 from tests.conftest import RELEASES, need_release
 from tests.helpers import fake_environments, requirements, support
 from tests.helpers.real import gateways
@@ -122,7 +122,7 @@ def at_work(scratch: Scratch) -> Iterator[Callable[[], int]]:
     """A gateway of the oldest release; what is given tells which process is one now."""
 
     def pid() -> int:
-        [one] = Probes(Home(scratch.home)).gateways()
+        [one] = Probes(Home(scratch.home)).gateway.running()
         return one.pid
 
     command = [str(scratch.root / "bin" / "hermes"), "gateway", "run"]
@@ -130,7 +130,7 @@ def at_work(scratch: Scratch) -> Iterator[Callable[[], int]]:
         try:
             yield pid
         finally:
-            for one in Probes(Home(scratch.home)).gateways():
+            for one in Probes(Home(scratch.home)).gateway.running():
                 os.kill(one.pid, signal.SIGTERM)
                 gateways.until(partial(_is_gone, one.pid), "the gateway to end")
 

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.model import Severity
-from hermes_doctor.watch.channels import HermesChannel, Notice, NotSent
-from hermes_doctor.watch.events import EventKind, WatchEvent
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import Severity
+from hermes_doctor.operations.watch.channels import HermesChannel, Notice, NotSent
+from hermes_doctor.operations.watch.events import EventKind, WatchEvent
 from tests.conftest import need_release
 from tests.helpers.real.controlled_gateways import VERSION, ward
 from tests.helpers.real.gateways import sealed, until
@@ -26,9 +26,9 @@ from tools import releases
 
 pytestmark = pytest.mark.real
 SOONER = """
-import hermes_doctor.gateway.startup_proof
-hermes_doctor.gateway.startup_proof.SETTLE = 1.0
-hermes_doctor.gateway.startup_proof.STEADY = 1.0
+import hermes_doctor.repair.gateway.startup_proof
+hermes_doctor.repair.gateway.startup_proof.SETTLE = 1.0
+hermes_doctor.repair.gateway.startup_proof.STEADY = 1.0
 from hermes_doctor.__main__ import main
 main()
 """

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.gateway.systemd import SystemdManager
-from hermes_doctor.home import Home
-from hermes_doctor.schedule import systemd as schedule_systemd
-from hermes_doctor.schedule.jobs import Job
-from hermes_doctor.watch.store import WatchStateFiles
+from hermes_doctor.core.home import Home
+from hermes_doctor.operations.watch.store import WatchStateFiles
+from hermes_doctor.repair.gateway.service_managers import SystemdManager
+from hermes_doctor.repair.schedule import systemd as schedule_systemd
+from hermes_doctor.repair.schedule.jobs import Job
 from tests.helpers import support
 from tests.helpers.real.gateways import until
 from tests.helpers.real.systemd import need_systemd, systemd

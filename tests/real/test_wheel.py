@@ -14,10 +14,18 @@ import pytest
 from tests.conftest import once
 from tests.helpers import support
 from tests.helpers.pythons import every_python, interpreter, run
-from tools.share import __main__ as share
+from tools.build_hook import computed_files
+from tools.share.files import files
 
 pytestmark = pytest.mark.real
 TREE = Path(__file__).parents[2]
+IMPORT_ALL = """
+import importlib, pkgutil, hermes_doctor
+for module in pkgutil.walk_packages(hermes_doctor.__path__, "hermes_doctor."):
+    if not module.name.endswith("__main__") and ".lessons." not in module.name:
+        importlib.import_module(module.name)
+"""
+"""Imports all modules but those that run in the Python of Hermes."""
 HOSTILE = "import os\nos.write(2, b'HOSTILE')\nraise SystemExit('HOSTILE')\n"
 
 
@@ -54,13 +62,14 @@ def test_what_is_in_it(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     inside = {f"hermes_doctor/{path.relative_to(TREE)}" for path in sources()}
+    inside |= computed_files().keys()
 
     tops = {name.split("/")[0] for name in names}
     start = wheel.name.split("-py3")[0]
     assert tops == {"hermes_doctor", f"{start}.dist-info", f"{start}.data"}
     shared = {path for path in names if path.startswith(f"{start}.data/")}
     alerts = "hermes-doctor/prometheus-alerts.yml"
-    assert shared == {f"{start}.data/data/share/{name}" for name in (*share.files(), alerts)}
+    assert shared == {f"{start}.data/data/share/{name}" for name in (*files(), alerts)}
     assert inside <= set(names)
     assert [name for name in names if "__pycache__" in name] == []
 
@@ -98,6 +107,14 @@ def test_installed(version: str, wheel: Path, hostile: Path, home: Path, tmp_pat
     told = doctor("demo")
     assert told.count("✓") >= 4
     assert "✗ check" not in told
+
+    strict = (place / "bin" / "python", "-W", "error")  # nothing that a later Python removes
+    run(*strict, "-c", IMPORT_ALL, cwd=tmp_path, env=env)
+    commands: list[tuple[str | Path, ...]] = [("check", "-v"), ("check", "--json"), ("fix",)]
+    commands += [("timeline",), ("config",), ("watch", "--once"), ("backup", "create")]
+    for words in commands:
+        run(*strict, "-m", "hermes_doctor", *words, "--home", home, cwd=tmp_path, env=env)
+    run(*strict, "-m", "hermes_doctor", "demo", cwd=tmp_path, env=env)
 
     packages = place / "lib" / f"python{version}" / "site-packages"
     ours = [path.name for path in packages.iterdir() if path.name in ("checks", "fixes", "docs")]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.model import CheckResult, Evidence, Severity, Status, Verdict, VerdictKind
+from hermes_doctor.core.model import CheckResult, Evidence, Severity, Status, Verdict, VerdictKind
 from hermes_doctor.render import github
 from tests.helpers.example_reports import found, working
 

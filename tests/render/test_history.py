@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.history.moments import DAY, HOUR
-from hermes_doctor.history.reading import Episode, HistoryMark, HistoryRows, HourShare
-from hermes_doctor.history.summary import Shares
+from hermes_doctor.core.terminal.lines import rows_of
+from hermes_doctor.operations.history.layout import DAY, HOUR
+from hermes_doctor.operations.history.reading import Episode, HistoryMark, HistoryRows, HourShare
+from hermes_doctor.operations.history.summary import Shares
 from hermes_doctor.render import history
 from hermes_doctor.render.history import View, day_mark
-from hermes_doctor.terminal.lines import rows_of
 
 pytestmark = pytest.mark.usefixtures("utc")
 NOW = int(datetime(2026, 11, 17, 16, 0, tzinfo=UTC).timestamp())

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 import xmlschema
 
-from hermes_doctor.model import CheckResult, Evidence, Report, Severity, Status
+from hermes_doctor.core.model import CheckResult, Evidence, Report, Severity, Status
 from hermes_doctor.render import junit
 from tests.helpers.example_reports import found, report
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.model import CheckResult, Report, Severity, Status, Verdict, VerdictKind
+from hermes_doctor.core.model import CheckResult, Report, Severity, Status, Verdict, VerdictKind
 from hermes_doctor.render import nagios
 from tests.helpers.example_reports import WORKING, found, report
 

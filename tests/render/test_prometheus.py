@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.model import (
+from hermes_doctor.core.model import (
     CheckResult,
     Rung,
     RungState,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes_doctor.records.journal import ItemRecord, Journal
+from hermes_doctor.backup.records.journal import ItemRecord, Journal
+from hermes_doctor.core.system.files import snapshot
 from hermes_doctor.render.repair import plan_lines, result_lines
-from hermes_doctor.repair.plan import PlannedItem
-from hermes_doctor.steps.files import SetMode
-from hermes_doctor.system.files import snapshot
+from hermes_doctor.repair.steps.files import SetMode
+from hermes_doctor.repair.transaction.plan import PlannedItem
 from tests.helpers.watch_parts import finding, report
 
 _NONE: frozenset[tuple[str, str]] = frozenset()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.examination.timeline import Timeline, TimelineEvent
+from hermes_doctor.diagnosis.examination.timeline import Timeline, TimelineEvent
 from hermes_doctor.render import timeline
 
 BEGAN = datetime(2026, 11, 15, 3, 0, tzinfo=UTC)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.core.home import Home
+from hermes_doctor.diagnosis.probes.probes import Probes
 from tests.checks.test_gateway_running import CLEAN
 from tests.helpers import crash_server, damage, fake_gateway, support
 from tests.helpers.fake_managers import STRAW
@@ -35,18 +35,18 @@ def env(home: Path, tmp_path: Path) -> Iterator[dict[str, str]]:
     support.put(packages / "hermes_cli" / "main.py", connected)
     support.put(venv / "bin" / "hermes", f"#!{venv}/bin/python\n{connected}", 0o755)
     yield {"PATH": f"{venv}/bin:/usr/bin:/bin", "HOME": str(tmp_path)}
-    for gateway in Probes(Home(home)).gateways():
+    for gateway in Probes(Home(home)).gateway.running():
         os.kill(gateway.pid, signal.SIGKILL)
 
 
 def running(home: Path) -> list[int]:
     """The gateways of a home."""
-    return [gateway.pid for gateway in Probes(Home(home)).gateways()]
+    return [gateway.pid for gateway in Probes(Home(home)).gateway.running()]
 
 
 def fix(home: Path, env: dict[str, str], *words: str) -> support.Done:
     """`fix --apply` without a terminal, which watches a new gateway for a second only."""
-    settle = {"hermes_doctor.gateway.startup_proof.SETTLE": 1.0}
+    settle = {"hermes_doctor.repair.gateway.startup_proof.SETTLE": 1.0}
     words = ("fix", *words, "--apply", "--home", str(home))
     return support.doctor(*words, env=env, timeout=120, settings=settle)
 
@@ -89,7 +89,7 @@ def test_named_with_yes(home: Path, env: dict[str, str]) -> None:
 
     assert done.code == 0, done.out + done.err
     [pid] = running(home)
-    why = Probes(Home(home)).supervision().why
+    why = Probes(Home(home)).gateway.supervision().why
     assert why == "hermes-doctor started it in the background"
     shown = support.doctor("check", "--home", home, env=env).out
     assert "started by hand" not in shown
@@ -155,4 +155,4 @@ def test_a_truncated_database(home: Path, env: dict[str, str]) -> None:
 def test_started_by_hand(home: Path) -> None:
     """One that somebody else started is still called so."""
     with fake_gateway.gateway(home):
-        assert Probes(Home(home)).supervision().why == "it was started by hand"
+        assert Probes(Home(home)).gateway.supervision().why == "it was started by hand"

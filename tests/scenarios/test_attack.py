@@ -57,6 +57,19 @@ def test_it_ends_in_time(capsys: pytest.CaptureFixture[str]) -> None:
     assert results["kills"].runs > 8
 
 
+@pytest.mark.wide
+def test_no_time_for_one_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No promise is broken by that, and none has held."""
+    path = tmp_path / "test_attacks.py"
+    path.write_text("import time\ndef test_long():\n    time.sleep(99)\n")
+    monkeypatch.setattr(attack, "CLASSES", {"kills": (str(path),)})
+
+    result = attack.attack(["kills"], 0.1, 1)["kills"]
+
+    assert (result.runs, result.unfinished, result.broken) == (0, 1, [])
+    assert "not tried" in attack._line("kills", result)
+
+
 def test_every_class_names_tests_that_exist() -> None:
     """A file that was renamed would no longer attack."""
     for words in attack.CLASSES.values():
@@ -79,3 +92,16 @@ def test_dice(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(budget, "seed", 2)
     assert budget.chance(4).random() != first
+
+
+def test_each_class_gets_its_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A class that needs more is cut off; what one does not need goes to the next ones."""
+    allowed: list[float] = []
+    monkeypatch.setattr(
+        attack, "_round", lambda _name, _seed, seconds, _result: allowed.append(seconds)
+    )
+
+    results = attack.attack(["kills", "probe", "learn"], 3, 1)
+
+    assert [round(seconds / 10) for seconds in allowed] == [6, 9, 18]
+    assert "not tried" in attack._line("kills", results["kills"])

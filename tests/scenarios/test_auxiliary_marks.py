@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.logs.entry import LogEntry
+from hermes_doctor.hermes.logs.entry import LogEntry
 from tests.conftest import need_release
+from tests.diagnosis.plugins.log_rules.test_checks import ago, codes, put
 from tests.helpers import support
-from tests.plugins.log_rules.test_checks import ago, codes, put
 from tools import releases
 
 pytestmark = pytest.mark.usefixtures("utc")

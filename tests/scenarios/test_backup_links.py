@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.backup.vault import Vault
-from hermes_doctor.home import Home
+from hermes_doctor.backup.vault.vault import Vault
+from hermes_doctor.core.home import Home
 from tests.helpers import support
 
 TARGETS = {

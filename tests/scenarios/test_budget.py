@@ -11,7 +11,7 @@ from tests.helpers import budget
 
 @pytest.fixture(autouse=True)
 def usual(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in `make test`, whichever of the two runs this."""
+    """As in `make test`, whichever command runs this."""
     monkeypatch.setattr(budget, "everything", False)
 
 
@@ -37,7 +37,7 @@ def test_each_kind() -> None:
 
 
 def test_every_case(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`make test-all` tries all of them, and so does `make test` where they are few."""
+    """`make test-every-case` tries all of them, and so does `make test` where they are few."""
     assert list(budget.sample(range(5), 5)) == list(range(5))
     monkeypatch.setattr(budget, "everything", True)
 

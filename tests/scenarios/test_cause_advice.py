@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.plugins.load import builtin
-from hermes_doctor.plugins.log_causes import cause_source, place_source
-from hermes_doctor.plugins.log_causes.cause import Cause
+from hermes_doctor.diagnosis.plugins.built_in import builtin
+from hermes_doctor.diagnosis.plugins.log_causes import cause_source, place_source
+from hermes_doctor.diagnosis.plugins.log_causes.cause_index import Cause
 from tests.helpers.plain_words import refused_words
 
 SIGNATURES = builtin("checks") / "signatures"
@@ -36,7 +36,7 @@ OWNERS = {
 }
 """By the start of codes about one part of the bot: what the words of such a cause are about."""
 THEIRS = {
-    "model|provider": ("model", "gateway", "data"),  # which write about calls of the model, too
+    "model|provider": ("model", "gateway", "data", "cron", "kanban"),  # which call the model, too
     "Docker|container|program": ("tools",),
     "job|scheduled|chat": ("cron",),
     "kanban": ("kanban",),
@@ -109,7 +109,7 @@ def test_the_form_of_the_words(cause: Cause) -> None:
 @pytest.mark.parametrize("cause", CAUSES, ids=[one.name for one in CAUSES])
 def test_its_codes(cause: Cause) -> None:
     """All of them have a page."""
-    assert {cause.code, *cause.codes, *cause.by_part.values()} <= PAGES
+    assert cause.all_codes <= PAGES
 
 
 def test_no_place_gets_the_words_of_another() -> None:
@@ -122,6 +122,23 @@ def test_no_place_gets_the_words_of_another() -> None:
             assert re.search(owner, words_of(cause)), f"{cause.name}: {code} in {row.name}"
         plain = cause.title.rpartition(" | ")[2]
         assert len(f"{row.label}: {plain}") <= 80
+
+
+OF_PLATFORM = {
+    "telegram": "TG", "discord": "DC", "slack": "SLACK", "whatsapp": "WA", "signal": "SIGNAL",
+    "qqbot": "QQ", "weixin": "WX", "wecom": "WECOM", "feishu": "FEISHU", "dingtalk": "DING",
+    "matrix": "MATRIX", "yuanbao": "YUANBAO", "email": "EMAIL",
+}  # fmt: skip
+"""The first word of codes that are about a platform."""
+
+
+def test_the_codes_of_platforms() -> None:
+    """A cause has a code of its own only for a known platform, and that is about this platform."""
+    for cause in CAUSES:
+        for platform, code in cause.by_platform.items():
+            assert code.partition("-")[0] == OF_PLATFORM[platform], cause.name
+            assert cause.code_in("platform", platform) == code
+            assert cause.means(code)
 
 
 @pytest.mark.parametrize("cause", CAUSES, ids=lambda one: one.name)

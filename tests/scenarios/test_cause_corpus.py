@@ -20,7 +20,7 @@ from benchmarks.cause_corpus import (
 )
 from benchmarks.cause_reading import Verdict, judge, kinds_of_miss, missed_bars
 from benchmarks.true_places import true_place
-from hermes_doctor.knowledge.logging_calls import LoggingCall
+from hermes_doctor.hermes.knowledge.logging_calls import LoggingCall
 from tests.helpers.rule_lines import entry
 
 USED = RealError(

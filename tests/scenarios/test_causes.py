@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.model import Severity
+from hermes_doctor.core.model import Severity
 from tests.helpers import support
 from tests.helpers.example_reports import found, report
 from tests.render.test_report import depth, text

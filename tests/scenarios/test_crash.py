@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.home import is_database
+from hermes_doctor.core.home import is_database
 from hermes_doctor.sqlite import joined_copy
 from tests.helpers import budget, crash_server
 from tests.helpers.crash_server import Call, Cut, Ended, Server
@@ -352,7 +352,7 @@ def test_prune_killed_anywhere(server: Server, sick: Path, tmp_path: Path) -> No
 
 
 def test_every_write_is_durable(server: Server, sick: Path, tmp_path: Path) -> None:
-    """Nothing but `hermes_doctor.system.disk` changes a disk, so nothing escapes these tests."""
+    """Nothing but `hermes_doctor.core.system.disk` changes a disk; nothing escapes these tests."""
     home = crash_server.clone(sick, tmp_path / "home")
     (home / "link").symlink_to("config.yaml")
     made = server("backup", "create", "--json", "--home", home)
@@ -366,9 +366,9 @@ def test_every_write_is_durable(server: Server, sick: Path, tmp_path: Path) -> N
         ended = server(*command, "--home", home)
         assert ended.code == 0, ended.said
         calls += ended.calls
-    others = {(c.name, c.caller) for c in calls if c.caller != "hermes_doctor.system.disk"}
+    others = {(c.name, c.caller) for c in calls if c.caller != "hermes_doctor.core.system.disk"}
     harmless = {
-        ("chown", "hermes_doctor.system.privileges"),  # what `disk.set_owner` calls
+        ("chown", "hermes_doctor.core.system.privileges"),  # what `disk.set_owner` calls
         ("mkdir", "tempfile"),  # a room of root's own, outside of any home
         ("rmdir", "shutil"),
     }

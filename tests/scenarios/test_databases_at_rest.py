@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.backup.entry import BackupEntry
+from hermes_doctor.backup.vault.manifest import BackupEntry
 from tests.helpers import damage, support
 from tests.helpers.database_writer import back_up
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.cli import shared_options
-from hermes_doctor.examination import runner
-from hermes_doctor.home import Home
-from hermes_doctor.plugins.load import load
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.cli import option_values
+from hermes_doctor.core.home import Home
+from hermes_doctor.diagnosis.examination import report as reports
+from hermes_doctor.diagnosis.plugins.load import load
+from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.render import document, report
 from tests.checks.test_database_stamp import stamp
 from tests.helpers import damage, support
@@ -54,8 +54,6 @@ def failing_writes(home: Path) -> None:
     now = time.time()
     texts = (
         "WARNING agent.turn_finalizer: finalize_turn: _persist_session failed: database is odd",
-        "WARNING agent.conversation_compression: compression lock lookup raised unexpectedly for "
-        "session=20261115_001248_df794ef7 (x)",
         "ERROR tools.session_search_tool: FTS5 search failed: database disk image is malformed",
     )
     lines = [
@@ -93,8 +91,8 @@ def said(home: Path, *, deep: bool) -> str:
     """All that `check` and `check -v` print, and the document."""
     plugins = load()
     probes = Probes(Home(home), deep=deep)
-    options = shared_options.repeat_options(home, deep=deep)
-    made = runner.report(probes, plugins, plugins.checks, options=options)
+    options = option_values.repeat_options(home, deep=deep)
+    made = reports.report(probes, plugins, plugins.checks, options=options)
     probes.close()
     lines = [*report.lines(made), *report.lines(made, verbose=True)]
     return "\n".join([*(line.text for line in lines), document.dump(document.of_report(made))])
@@ -117,7 +115,7 @@ def test_what_is_said_instead(home: Path) -> None:
     done = support.doctor("check", "--deep", "--home", home)
     found = {one["code"]: one for one in support.check(home, "--deep").json["findings"]}
 
-    assert {"DB-MALFORMED", "SESSION-UNSAVED", "CTX-OVERFLOW"} <= found.keys()
+    assert {"DB-MALFORMED", "SESSION-UNSAVED"} <= found.keys()
     assert "`hermes-doctor fix --deep`" in found["SESSION-UNSAVED"]["next"]
     assert f"hermes-doctor fix --home {home} --deep" in done.out
     assert "check --deep" not in done.out

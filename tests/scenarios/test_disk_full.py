@@ -208,7 +208,7 @@ def fill(disk, free):
         file.write(bytes(max(0, st.f_bavail * st.f_frsize - free)))
 
 def doctor(*args):
-    limit = {"hermes_doctor.backup.free_space.MARGIN": margin}
+    limit = {"hermes_doctor.backup.vault.free_space.MARGIN": margin}
     done = server(*args, env={"COLUMNS": "200"}, settings=limit)
     return {"code": done.code, "said": done.said, "err": done.err}
 

@@ -13,22 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.model import Severity
-from hermes_doctor.sqlite import (
-    condition,
-    foreign_log,
-    header,
-    inspector,
-    log_ancestry,
-    log_contradictions,
-    pages,
-    reader,
-    snapshot,
-    wal,
-)
+from hermes_doctor.core.model import Severity
+from hermes_doctor.core.system import time_limits
+from hermes_doctor.core.system.files import Snapshot
+from hermes_doctor.sqlite import files, header, log_ancestry, pages, query_process, reader, wal
+from hermes_doctor.sqlite.examine import condition, foreign_log
 from hermes_doctor.sqlite.reader import QueryResult, Reader
-from hermes_doctor.system import time_limits
-from hermes_doctor.system.files import Snapshot
 from tests.helpers import damage
 from tests.helpers.one_check import ask, codes
 
@@ -48,7 +38,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
 
 def level(path: Path) -> str:
     """What the counters of page 1 say."""
-    with snapshot.open_files(path) as book:
+    with files.open_files(path) as book:
         assert book.log is not None
         head = header.Header(os.pread(book.main, 128, 0), Snapshot.of(os.fstat(book.main)))
         return log_ancestry.of_log(head, book.log, book.read_log(live=False)).level
@@ -199,16 +189,16 @@ def two_lives(home: Path) -> Path:
 def test_no_time_to_compare(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Damage is not claimed before the pages were compared: the log may be foreign."""
     two_lives(home)
-    walk = log_contradictions.Comparison.walk
+    walk = log_ancestry.PageComparison.walk
 
     def hurried(
-        self: log_contradictions.Comparison,
-        roots: Iterable[tuple[int, bool]],
+        self: log_ancestry.PageComparison,
+        roots: Iterable[tuple[str, int, bool]],
         seconds: float | None,
     ) -> None:
         walk(self, roots, None if seconds is None else 0.0)
 
-    monkeypatch.setattr(log_contradictions.Comparison, "walk", hurried)
+    monkeypatch.setattr(log_ancestry.PageComparison, "walk", hurried)
 
     result, findings = ask("database-pages", home)
 
@@ -224,10 +214,10 @@ def test_a_busy_machine(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(condition, "FILE_ALONE_SECONDS", 1e-5)
     monkeypatch.setattr(condition, "ATTRIBUTION_SECONDS", 1e-5)
     with path.open("rb") as file:
-        compared = log_contradictions.Comparison(pages.DatabasePages(file.fileno(), None))
+        compared = log_ancestry.PageComparison(pages.pages_of(file.fileno(), None))
         compared.walk([], 1e-5)
     assert compared.finished
-    with closing(reader.InProcess(path, inspector.NOT_IN_USE)) as alone:
+    with closing(reader.InProcess(path, query_process.NOT_IN_USE)) as alone:
         suspicion = foreign_log.ForeignLogTest.__new__(foreign_log.ForeignLogTest)
         said, answer = suspicion.tables_of(alone)
     assert not answer.unfinished
@@ -236,7 +226,7 @@ def test_a_busy_machine(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def newest(path: Path) -> dict[int, int]:
     """Where the newest version of each page lies in the log."""
-    with snapshot.open_files(path) as book:
+    with files.open_files(path) as book:
         return dict(book.read_log(live=False).pages)
 
 

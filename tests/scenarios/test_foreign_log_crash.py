@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.model import CannotFix
-from hermes_doctor.planning import logs_set_aside
-from hermes_doctor.planning.logs_set_aside import KeepDatabase
-from hermes_doctor.system import disk
-from hermes_doctor.system.files import open_regular, snapshot
+from hermes_doctor.core.model import CannotFix
+from hermes_doctor.core.system import disk
+from hermes_doctor.core.system.files import open_regular, snapshot
+from hermes_doctor.repair.planning import logs_set_aside
+from hermes_doctor.repair.planning.logs_set_aside import KeepDatabase
 from tests.helpers import budget, crash_server, damage, fix_cycle, support
 from tests.helpers.crash_server import Cut, Ended, Server
 from tests.scenarios.test_crash import killed, rehearse

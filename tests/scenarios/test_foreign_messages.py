@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.model import CannotFix
-from hermes_doctor.planning.add_unsaved_turns import add_retired_rows
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.probes.unsaved_turns import HISTORY
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import CannotFix
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.diagnosis.probes.unsaved_turns import HISTORY
+from hermes_doctor.repair.planning.missing_messages import add_retired_rows
 from hermes_doctor.sqlite import saved_rows
 from tests.fixes.test_add_unsaved_turns import NOW, divert
 from tests.helpers import crash_server, fix_cycle, support

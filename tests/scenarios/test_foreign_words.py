@@ -6,10 +6,10 @@ import functools
 
 import pytest
 
-from hermes_doctor.logs.entry import LogEntry
-from hermes_doctor.plugins.log_rules.findings import findings
-from hermes_doctor.plugins.log_rules.incident_tracker import IncidentTracker
-from hermes_doctor.plugins.log_rules.matcher import Matcher
+from hermes_doctor.diagnosis.plugins.log_rules.findings import findings
+from hermes_doctor.diagnosis.plugins.log_rules.incident_tracker import IncidentTracker
+from hermes_doctor.diagnosis.plugins.log_rules.matcher import Matcher
+from hermes_doctor.hermes.logs.entry import LogEntry
 from tests.helpers.rule_lines import entry, written
 
 LINES = {

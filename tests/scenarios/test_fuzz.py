@@ -19,13 +19,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
-from hermes_doctor import redaction
-from hermes_doctor.backup import manifest, vault
-from hermes_doctor.home import Home
-from hermes_doctor.model import Trouble
-from hermes_doctor.records.journal import Journals
+from hermes_doctor.backup.records.journal import Journals
+from hermes_doctor.backup.vault import manifest, vault
+from hermes_doctor.core import redaction
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import Trouble
+from hermes_doctor.hermes.settings import config_yaml
 from hermes_doctor.render import diff
-from hermes_doctor.settings import config_file
 from tests.helpers import budget, support
 from tests.scenarios.test_hostile_home import facts, full, look_here
 
@@ -446,7 +446,7 @@ def test_odd_installations(stage: Stage, version: str) -> None:
 def test_configuration_is_settings_or_a_fault(data: bytes) -> None:
     """Either settings or a fault, for any bytes, within a second or two."""
     started = time.monotonic()
-    values, fault = config_file.parse(data)
+    values, fault = config_yaml.parse(data)
     assert (values is None) == (fault is not None)
     assert time.monotonic() - started < 5
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.system import time_limits
+from hermes_doctor.core.system import time_limits
 from tests.helpers import fuzzed_homes, support
 
 HOMES = int(os.environ.get("FUZZED_HOMES", "120"))

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hermes_doctor.cli import check_formats
-from hermes_doctor.model import (
+from hermes_doctor.cli import check_run
+from hermes_doctor.core.model import (
     CheckResult,
     Effect,
     Evidence,
@@ -38,10 +38,10 @@ from hermes_doctor.model import (
     Verdict,
     VerdictKind,
 )
-from hermes_doctor.outgoing import clean_lines
+from hermes_doctor.core.outgoing import clean_lines
+from tests.core.test_outgoing import HOSTILE
 from tests.helpers import budget, support
 from tests.scenarios.test_planted_secrets import on_a_terminal
-from tests.test_outgoing import HOSTILE
 
 _NOW = datetime(2026, 11, 18, tzinfo=UTC)
 _ALLOWED = {"\n", "\t"}
@@ -153,8 +153,9 @@ _FORMS: dict[str, Callable[[str], None]] = {
 def _look(words: str, name: str) -> None:
     """What this format makes of the words is harmless and has the form of the format."""
     reports = _reports(words)
-    wanted = check_formats.Wanted({one.home: frozenset({"error"}) for one in reports}, True, True)
-    shown = clean_lines(check_formats.FORMATS[name](reports, wanted))
+    thresholds = {one.home: frozenset({"error"}) for one in reports}
+    page = check_run.formatted(name, reports, thresholds, all_homes=True, verbose=True)
+    shown = clean_lines(page)
 
     assert not _bad_characters(shown), (name, _bad_characters(shown))
     assert shown.encode()
@@ -165,7 +166,7 @@ def _look(words: str, name: str) -> None:
         _FORMS[name](shown)
 
 
-@pytest.mark.parametrize("name", check_formats.FORMATS)
+@pytest.mark.parametrize("name", check_run.FORMATS)
 @pytest.mark.parametrize("how", [*HOSTILE, "separators"])
 def test_hostile_words(name: str, how: str) -> None:
     """In every place of a report at once."""
@@ -173,7 +174,7 @@ def test_hostile_words(name: str, how: str) -> None:
 
 
 @settings(max_examples=budget.examples(100), deadline=None)
-@given(st.text(max_size=30), st.sampled_from(sorted(check_formats.FORMATS)))
+@given(st.text(max_size=30), st.sampled_from(sorted(check_run.FORMATS)))
 def test_any_words(words: str, name: str) -> None:
     """Whatever they are."""
     _look(words, name)
@@ -236,7 +237,7 @@ def hostile(tmp_path: Path) -> tuple[Path, Path]:
 def test_a_hostile_home(hostile: tuple[Path, Path]) -> None:
     """Every format, in a pipe; the other commands as well."""
     home, own = hostile
-    formats = [("check", "--format", name) for name in check_formats.FORMATS]
+    formats = [("check", "--format", name) for name in check_run.FORMATS]
     others = [("check", "-v"), ("check", "--all-homes", "--format", "github"), ("config",),
               ("timeline",), ("fix",), ("fix", "--json"), ("watch", "--once"),
               ("watch", "--once", "--json"), ("history",), ("backup", "create"),

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.gateway import control
-from hermes_doctor.home import Home
-from hermes_doctor.model import Finding, Severity
-from hermes_doctor.plugins import load
-from hermes_doctor.repair.plan import PlannedItem, plan
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import Finding, Severity
+from hermes_doctor.diagnosis.plugins import load
+from hermes_doctor.repair.gateway import control
+from hermes_doctor.repair.transaction.plan import PlannedItem, plan
 from tests.checks.test_database_schema import COLUMNS, NEWEST, World, board, history, look
 from tests.fixes.test_complete_schema import lose
 from tests.helpers import support

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.learning import isolation
-from hermes_doctor.learning.isolation import DoesNotStart, Lesson, ask_all
-from hermes_doctor.system import isolated, keeper
-from hermes_doctor.system.privileges import Privileges
+from hermes_doctor.core.system import isolated, keeper
+from hermes_doctor.core.system.privileges import Privileges
+from hermes_doctor.operations.learning import isolation
+from hermes_doctor.operations.learning.isolation import DoesNotStart, Lesson, ask_all
 from tests.helpers import hostile_hermes, support
 
 pytestmark = pytest.mark.skipif(
@@ -303,10 +303,10 @@ def test_root_does_not_run_code_of_another_user(home: Path, tmp_path: Path, way:
 @needs_root
 def test_a_guarded_update_does_not_run_it_either(home: Path) -> None:
     """The proof of an environment is refused in the same way."""
-    from hermes_doctor.installation.details import read_details
-    from hermes_doctor.installation.find import installation_at
-    from hermes_doctor.system.accounts import account
-    from hermes_doctor.updates.requirements import unmet_requirements
+    from hermes_doctor.core.system.accounts import account
+    from hermes_doctor.hermes.installation.details import read_details
+    from hermes_doctor.hermes.installation.find import installation_at
+    from hermes_doctor.operations.updates.requirements import unmet_requirements
 
     packages = hostile_hermes.make(home)
     root = packages.parents[2]
@@ -323,9 +323,9 @@ def test_a_guarded_update_does_not_run_it_either(home: Path) -> None:
 @pytest.mark.needs("git")
 def test_git_of_root_runs_no_program_of_another_user(tmp_path: Path) -> None:
     """Git runs what `.git/config` names, and looks only at who owns the folder."""
-    from hermes_doctor.model import CannotFix
-    from hermes_doctor.system.accounts import account
-    from hermes_doctor.updates import git_rollback
+    from hermes_doctor.core.model import CannotFix
+    from hermes_doctor.core.system.accounts import account
+    from hermes_doctor.operations.updates import git_rollback
 
     checkout, ran = tmp_path / "checkout", tmp_path / "ran"
     support.put(checkout / ".gitattributes", "* filter=harm\n")
@@ -347,9 +347,9 @@ def test_git_of_root_runs_no_program_of_another_user(tmp_path: Path) -> None:
 @needs_root
 def test_a_gateway_is_not_started_from_it(home: Path) -> None:
     """Nor is anything else that uses the same function: `hermes send`, the installer, pip."""
-    from hermes_doctor.gateway.detached import python_of
-    from hermes_doctor.model import CannotFix
-    from hermes_doctor.system.accounts import account
+    from hermes_doctor.core.model import CannotFix
+    from hermes_doctor.core.system.accounts import account
+    from hermes_doctor.repair.gateway.detached import python_of
 
     packages = hostile_hermes.make(home)
     root = packages.parents[2]
@@ -362,10 +362,10 @@ def test_a_gateway_is_not_started_from_it(home: Path) -> None:
 
 def test_a_guarded_update_reaches_no_server(home: Path) -> None:
     """The proof of an environment runs its `.pth` files without network."""
-    from hermes_doctor.installation.details import read_details
-    from hermes_doctor.installation.find import installation_at
-    from hermes_doctor.system.accounts import account
-    from hermes_doctor.updates.requirements import unmet_requirements
+    from hermes_doctor.core.system.accounts import account
+    from hermes_doctor.hermes.installation.details import read_details
+    from hermes_doctor.hermes.installation.find import installation_at
+    from hermes_doctor.operations.updates.requirements import unmet_requirements
 
     with hostile_hermes.listener() as server:
         packages = hostile_hermes.make(home)
@@ -379,7 +379,7 @@ def test_a_guarded_update_reaches_no_server(home: Path) -> None:
 
 def test_answers_that_take_long_to_understand(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Our own work with the answers is part of the time."""
-    from hermes_doctor.learning import learn
+    from hermes_doctor.operations.learning import learn
 
     began = time.monotonic()
 

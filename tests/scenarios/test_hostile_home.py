@@ -20,13 +20,13 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.examination import runner
-from hermes_doctor.home import Home
-from hermes_doctor.plugins import load
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.system import time_limits
+from hermes_doctor.diagnosis.examination import report as reports
+from hermes_doctor.diagnosis.plugins import load
+from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.render import document as documents, repair, report as render_report
-from hermes_doctor.repair import plan, recovery
-from hermes_doctor.system import time_limits
+from hermes_doctor.repair.transaction import plan, recovery
 from tests.helpers import budget, support
 from tests.helpers.support import Done
 from tests.sqlite.test_reader import hot_journal
@@ -262,7 +262,7 @@ def look_here(home: Path) -> dict[str, Any]:
     """The same without a process of its own: examine, plan, and render in every way."""
     started = time.monotonic()
     probes = Probes(Home(home))
-    report = runner.report(probes, PLUGINS, PLUGINS.checks)
+    report = reports.report(probes, PLUGINS, PLUGINS.checks)
     planned = plan.plan(probes, PLUGINS, report.findings)
     recovery.interrupted_run_messages(Home(home), "")
     lines = [*render_report.lines(report), *repair.plan_lines(planned, Path("/h"), "")]

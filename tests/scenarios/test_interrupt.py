@@ -78,13 +78,13 @@ def said(done: support.Done) -> str:
 @pytest.mark.parametrize(
     ("place", "words"),
     [
-        ("hermes_doctor.examination.runner:report", ("check",)),
-        ("hermes_doctor.examination.timeline:make_timeline", ("timeline",)),
-        ("hermes_doctor.probes.probes:Probes.resolved", ("config",)),
-        ("hermes_doctor.examination.runner:report", ("fix",)),
-        ("hermes_doctor.examination.runner:report", ("fix", "--apply", "--yes")),
-        ("hermes_doctor.backup.vault:Vault.create", ("fix", "--apply", "--yes")),
-        ("hermes_doctor.repair.run:stage", ("fix", "--apply", "--yes")),
+        ("hermes_doctor.diagnosis.examination.report:report", ("check",)),
+        ("hermes_doctor.diagnosis.examination.timeline:make_timeline", ("timeline",)),
+        ("hermes_doctor.diagnosis.probes.settings_view:SettingsView.resolved", ("config",)),
+        ("hermes_doctor.diagnosis.examination.report:report", ("fix",)),
+        ("hermes_doctor.diagnosis.examination.report:report", ("fix", "--apply", "--yes")),
+        ("hermes_doctor.backup.vault.vault:Vault.create", ("fix", "--apply", "--yes")),
+        ("hermes_doctor.repair.transaction.run:stage", ("fix", "--apply", "--yes")),
     ],
 )
 def test_nothing_was_changed(home: Path, place: str, words: tuple[str, ...]) -> None:
@@ -102,7 +102,14 @@ def test_a_repair_is_rolled_back(home: Path) -> None:
     before = contents(home)
 
     line = said(
-        interrupt("hermes_doctor.repair.run:Run._settle", "fix", "--apply", "--yes", "--home", home)
+        interrupt(
+            "hermes_doctor.repair.transaction.run:Run._verify",
+            "fix",
+            "--apply",
+            "--yes",
+            "--home",
+            home,
+        )
     )
 
     assert "was rolled back, so every file is as before." in line
@@ -124,9 +131,12 @@ def test_what_is_repaired_stays(home: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "text"),
     [
-        ("hermes_doctor.repair.undo:undo_plan", "Nothing was changed."),
-        ("hermes_doctor.backup.vault:Vault.create", "Nothing was changed."),
-        ("hermes_doctor.repair.run:Run._settle", "was rolled back, so every file is as before."),
+        ("hermes_doctor.repair.transaction.undo:undo_plan", "Nothing was changed."),
+        ("hermes_doctor.backup.vault.vault:Vault.create", "Nothing was changed."),
+        (
+            "hermes_doctor.repair.transaction.run:Run._verify",
+            "was rolled back, so every file is as before.",
+        ),
     ],
 )
 def test_undo(home: Path, place: str, text: str) -> None:
@@ -143,7 +153,7 @@ def test_undo(home: Path, place: str, text: str) -> None:
 
 def test_backup_create(home: Path) -> None:
     """No half backup is left."""
-    create = "hermes_doctor.backup.vault:Vault.create"
+    create = "hermes_doctor.backup.vault.vault:Vault.create"
 
     line = said(interrupt(create, "backup", "create", "--home", home))
 
@@ -158,8 +168,10 @@ def test_backup_prune(tmp_path: Path) -> None:
         support.doctor("backup", "create", "--home", home)
     prune = ("backup", "prune", "--keep", "1", "--yes", "--home", home)
 
-    first = said(interrupt("hermes_doctor.backup.prune_rules:select_by_count_and_age", *prune))
-    second = said(interrupt("hermes_doctor.backup.vault:Vault.discard", *prune, at=2))
+    first = said(
+        interrupt("hermes_doctor.backup.vault.prune_rules:select_by_count_and_age", *prune)
+    )
+    second = said(interrupt("hermes_doctor.backup.vault.vault:Vault.discard", *prune, at=2))
 
     assert "No backup was removed." in first
     assert "1 of 3 backups removed" in second
@@ -178,7 +190,9 @@ def test_before_the_command_line(home: Path) -> None:
 
 def test_json(home: Path) -> None:
     """With --json it is a document."""
-    done = interrupt("hermes_doctor.examination.runner:report", "check", "--json", "--home", home)
+    done = interrupt(
+        "hermes_doctor.diagnosis.examination.report:report", "check", "--json", "--home", home
+    )
 
     assert done.code == 130
     assert done.json["error"]["exit_code"] == 130

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.cli import check_formats
+from hermes_doctor.cli import check_run
+from tests.core.test_secret_forms import ENCODINGS
 from tests.helpers import support
 from tests.scenarios.test_planted_secrets import on_a_terminal
-from tests.test_secret_forms import ENCODINGS
 
 PLACES = (
     "env: EMAIL_PASSWORD",
@@ -159,7 +159,7 @@ def _as_names(home: Path, words: Words) -> None:
 
 
 def _story(tmp_path: Path) -> Iterator[tuple[str | Path, ...]]:
-    for name in check_formats.FORMATS:
+    for name in check_run.FORMATS:
         yield ("check", "--format", name, "-v")
         yield ("check", "--format", name, "--output", tmp_path / "out" / name)
     yield ("check", "--record")
@@ -229,6 +229,7 @@ def _home(tmp_path: Path, encodings: Sequence[str], *, names: bool) -> Path:
 
 
 @pytest.mark.wide
+@pytest.mark.sampled(one_of=4)
 @pytest.mark.parametrize("how", ENCODINGS)
 def test_no_encoding_is_told(tmp_path: Path, how: str) -> None:
     """Each of them in all places."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textwrap import dedent
 
-from hermes_doctor.knowledge.logging_calls import LoggingCall
+from hermes_doctor.hermes.knowledge.logging_calls import LoggingCall
 from tools.logging_source import calls_in
 
 FILE = "gateway/platforms/x.py"

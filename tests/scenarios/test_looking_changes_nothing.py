@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.examination.runner import examine
-from hermes_doctor.home import Home
-from hermes_doctor.model import Status
-from hermes_doctor.plugins import load
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.sqlite import condition
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import Status
+from hermes_doctor.diagnosis.examination.report import examine
+from hermes_doctor.diagnosis.plugins import load
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.sqlite.examine import condition
 from tests.helpers import budget, damage, requirements, support
 
 pytestmark = pytest.mark.disk

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from hermes_doctor.logs.entry import LogEntry
-from hermes_doctor.model import Finding, Severity
-from hermes_doctor.plugins.load import builtin
-from hermes_doctor.plugins.log_rules.findings import findings
-from hermes_doctor.plugins.log_rules.folder import Folder
-from hermes_doctor.plugins.log_rules.incident_tracker import IncidentTracker
+from hermes_doctor.core.model import Finding, Severity
+from hermes_doctor.diagnosis.plugins.built_in import builtin
+from hermes_doctor.diagnosis.plugins.log_rules.findings import findings
+from hermes_doctor.diagnosis.plugins.log_rules.folder import Folder
+from hermes_doctor.diagnosis.plugins.log_rules.incident_tracker import IncidentTracker
+from hermes_doctor.hermes.logs.entry import LogEntry
 from tests.helpers.rule_lines import said
 
-RULES = Folder(builtin("checks") / "signatures", ours=True).rule_set.rules
+FOLDER = Folder(builtin("checks") / "signatures", ours=True)
 NOW = 1_794_700_800.0
 LOOP = "agent.conversation_loop"
 ONE, TWO = "20261115_001248_df794ef7", "api-5c08aa4f460ead84"
@@ -48,7 +48,9 @@ def done(age: float, model: str = "m", session: str = ONE) -> LogEntry:
 
 def found(*entries: LogEntry) -> list[Finding]:
     """The problems that these lines come to."""
-    tracker = IncidentTracker(RULES, now=NOW)
+    tracker = IncidentTracker(
+        FOLDER.rule_set.rules, now=NOW, reader=FOLDER.reader, symptoms=FOLDER.symptoms
+    )
     for entry in entries:
         tracker.add_entry(entry)
     told = findings(tracker.incidents(), lambda entry: entry.source)
@@ -159,4 +161,39 @@ def test_another_chat_says_nothing_about_this_message() -> None:
     [one] = found(attempt(40), gave_up(39), answered(1, "deepseek", TWO))
     assert (one.code, one.severity) == ("PROVIDER-401", Severity.ERROR)
     [other] = found(attempt(3), gave_up(2, session=TWO))
-    assert (other.code, other.title) == ("PROVIDER-401", "the provider rejects the key or login")
+    assert (other.code, other.data["rule"]) == ("PROVIDER-401", "cause/model/login-refused")
+
+
+def test_a_platform_refuses_the_answers() -> None:
+    """Two answers that Discord refuses, also as plain text, are an error, not only a warning."""
+    refused = "403 Forbidden (error code: 50013): Missing Permissions"
+    lines = [
+        line
+        for ago in (1200, 600)
+        for line in (
+            said(
+                NOW - ago,
+                f"[Discord] Failed to send Discord message: {refused}",
+                "ERROR",
+                "hermes_plugins.discord_platform.adapter",
+            ),
+            said(
+                NOW - ago,
+                f"[Discord] Fallback send also failed: {refused}",
+                "ERROR",
+                "gateway.platforms.base",
+            ),
+        )
+    ]
+    assert [(one.code, one.severity.value) for one in found(*lines)] == [
+        ("DC-PERMISSIONS", "warning"),
+        ("REPLY-LOST", "error"),
+    ]
+
+
+@pytest.mark.parametrize("error", ["list index out of range", "'NoneType' object is not callable"])
+def test_messages_that_end_in_an_error(error: str) -> None:
+    """Whatever the error is, users get no answer; it is one finding."""
+    words = f"[Telegram] Error handling message: {error}"
+    lines = [said(NOW - ago, words, "ERROR", "gateway.platforms.base") for ago in (900, 600, 300)]
+    assert [(one.code, one.severity.value) for one in found(*lines)] == [("REPLY-LOST", "error")]

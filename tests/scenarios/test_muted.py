@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 import pytest
 
 from hermes_doctor.cli.check_run import FORMATS, exit_code
-from hermes_doctor.examination.verdict import judge
-from hermes_doctor.model import CheckResult, Report, Severity, Status
+from hermes_doctor.core.model import CheckResult, Report, Severity, Status
+from hermes_doctor.diagnosis.examination.verdict import judge
 from hermes_doctor.render import document, github, junit, nagios, prometheus, report as text
 from tests.helpers.example_reports import NOW, WORKING, found, report
 

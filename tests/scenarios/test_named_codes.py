@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.plugins import load
+from hermes_doctor.diagnosis.plugins import load
 from tests.cli.test_commands import plain, terminal
 from tests.helpers import future_homes, locked_out_users, recorded_homes, support
 from tests.helpers.cron_homes import jobs

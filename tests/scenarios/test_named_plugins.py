@@ -20,9 +20,9 @@ from tests.helpers.one_check import ask
         ),
         (
             "Failed to load Agent Plugin 'acme/stocks': No module named 'x'",
-            "the plugin acme/stocks lacks something",
+            "Hermes cannot load the plugin acme/stocks",
         ),
-        ("Plugin 'acme' has no register() function", "the plugin acme lacks something"),
+        ("Plugin 'acme' has no register() function", "Hermes cannot load the plugin acme"),
     ],
 )
 def test_the_title_names_the_plugin(home: Path, line: str, title: str) -> None:

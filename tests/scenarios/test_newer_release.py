@@ -11,14 +11,18 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.knowledge import atlas, data
-from hermes_doctor.knowledge.data import load_knowledge
-from hermes_doctor.knowledge.releases import parse_release
-from hermes_doctor.model import Finding, Severity
-from hermes_doctor.plugins import load
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.repair.plan import plan
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import Finding, Severity
+from hermes_doctor.diagnosis.plugins import load
+from hermes_doctor.diagnosis.probes.databases_view import DatabasesView
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.diagnosis.probes.scope import View
+from hermes_doctor.diagnosis.probes.settings_view import SettingsView
+from hermes_doctor.diagnosis.probes.stores_view import StoresView
+from hermes_doctor.hermes.knowledge import atlas, data
+from hermes_doctor.hermes.knowledge.data import load_knowledge
+from hermes_doctor.hermes.knowledge.versions import parse_release
+from hermes_doctor.repair.transaction.plan import plan
 from tests.helpers import damage, fix_cycle, future_homes, one_check, recorded_homes, support
 
 PLUGINS = load.load()
@@ -231,8 +235,16 @@ def test_structural_fixes_refuse(tmp_path: Path, fix: str) -> None:
 
 # -- every check that uses the knowledge says so ---------------------------------------------------
 
-USES = ("resolved", "platforms", "doors", "structure", "stores", "breaks", "undeliverable")
-"""Probes whose answers rest on knowledge about releases."""
+USES = {
+    "resolved": SettingsView,
+    "platforms": SettingsView,
+    "admissions": SettingsView,
+    "breaks": SettingsView,
+    "structure": DatabasesView,
+    "files": StoresView,
+    "undeliverable": StoresView,
+}
+"""Questions whose answers rest on knowledge about releases, with the views that answer them."""
 APART = {
     "TOKEN-DUP": "two bots with one token are compared by the token itself",
     "CFG-DUP-KEY": "a key that is there twice breaks YAML's own rule",
@@ -251,14 +263,14 @@ APART = {
 def used(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """What is asked of the knowledge from here on."""
     asked: set[str] = set()
-    for name in USES:
-        real = getattr(Probes, name)
+    for name, view in USES.items():
+        real = getattr(view, name)
 
-        def ask(self: Probes, *args: Any, _real: Any = real, _name: str = name) -> Any:
+        def ask(self: View, *args: Any, _real: Any = real, _name: str = name) -> Any:
             asked.add(_name)
             return _real(self, *args)
 
-        monkeypatch.setattr(Probes, name, functools.wraps(real)(ask))
+        monkeypatch.setattr(view, name, functools.wraps(real)(ask))
     return asked
 
 

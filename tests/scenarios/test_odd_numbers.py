@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.backup.vault import Vault
-from hermes_doctor.home import Home
-from hermes_doctor.model import Trouble
+from hermes_doctor.backup.vault.vault import Vault
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import Trouble
 from tests.helpers import forged_vault, support
 
 ODD: list[Any] = [

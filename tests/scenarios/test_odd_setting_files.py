@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.examination.runner import examine
-from hermes_doctor.home import Home
-from hermes_doctor.model import Status
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import Status
+from hermes_doctor.diagnosis.examination.report import examine
+from hermes_doctor.diagnosis.probes.probes import Probes
 from tests.helpers import config_homes, support
 
 CHECKS = [

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.model import CouldNotLook
-from hermes_doctor.settings import env_file
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import CouldNotLook
+from hermes_doctor.hermes.settings import env_file
 from tests.helpers import settings_verdicts
 from tests.helpers.provider_mistakes import MISTAKES, Mistake
 from tests.helpers.real import made_homes

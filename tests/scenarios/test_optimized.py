@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.home import Home
-from hermes_doctor.model import Status
-from hermes_doctor.plugins import load
-from hermes_doctor.plugins.mount import Broken
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.updates import before_update
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import Status
+from hermes_doctor.diagnosis.plugins import load
+from hermes_doctor.diagnosis.plugins.built_in import builtin
+from hermes_doctor.diagnosis.plugins.mount import Broken
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.operations.updates import before_update
 from tests.helpers import support
 
 LEVELS = ["1", "2"]
@@ -134,12 +135,12 @@ def test_fix_without_a_look(home: Path, tmp_path: Path, apply: tuple[str, ...]) 
 def test_an_update_waits_for_checks_that_were_not_loaded(home: Path) -> None:
     """A check of our own that cannot be loaded stands against an update."""
     found = load.load()
-    missing = Broken(load.builtin("checks") / "disk_space.py", "ValueError")
+    missing = Broken(builtin("checks") / "disk_usage.py", "ValueError")
     found._broken.append(missing)
 
     moment = before_update.preflight(Probes(Home(home)), found, timeout=None)
 
-    assert any("disk_space.py" in text for text in moment.obstacles)
+    assert any("disk_usage.py" in text for text in moment.obstacles)
 
 
 def test_a_report_knows_how_checks_ended(home: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.system import privileges
+from hermes_doctor.core.system import privileges
 from tests.helpers import support
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
@@ -111,7 +111,7 @@ def test_without_a_mark_the_owner_stays(theirs: Path) -> None:
 
 def test_a_forged_receipt_gives_nothing_away(theirs: Path) -> None:
     """The home's owner can forge receipt and manifest, but no mark of root's."""
-    from hermes_doctor.backup import manifest
+    from hermes_doctor.backup.vault import manifest
 
     run = fixed(theirs)
     mine = support.put(theirs / "config.yaml", "model: x\n")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import redaction, setting_lines
+from hermes_doctor.core import redaction, setting_lines
 from tests.helpers import budget, support
 
 KEYS = {

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor import setting_lines
-from hermes_doctor.lazy import EMPTY
+from hermes_doctor.core import setting_lines
+from hermes_doctor.core.lazy import EMPTY
 from tests.helpers import support
 
 MARK = "zQcanary"
@@ -460,7 +460,8 @@ def crash(copy):
 def boom_step(probes, finding):
     \"\"\"Crash while applying.\"\"\"
     path = probes.home / "state.db"
-    yield ReplaceDatabase(path, crash, why="to crash", expect=probes.header(path).snapshot)
+    expected = probes.databases.header(path).snapshot
+    yield ReplaceDatabase(path, crash, why="to crash", expect=expected)
 """
 
 

@@ -6,16 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
-from hermes_doctor.examination.causes import add_causes
-from hermes_doctor.logs.entry import LogEntry
-from hermes_doctor.model import Finding
-from hermes_doctor.plugins.load import builtin
-from hermes_doctor.plugins.log_rules.findings import findings
-from hermes_doctor.plugins.log_rules.folder import Folder
-from hermes_doctor.plugins.log_rules.incident_tracker import IncidentTracker
+from hermes_doctor.core.model import Finding
+from hermes_doctor.diagnosis.examination.causes import add_causes
+from hermes_doctor.diagnosis.plugins.built_in import builtin
+from hermes_doctor.diagnosis.plugins.log_rules.findings import findings
+from hermes_doctor.diagnosis.plugins.log_rules.folder import Folder
+from hermes_doctor.diagnosis.plugins.log_rules.incident_tracker import IncidentTracker
+from hermes_doctor.hermes.logs.entry import LogEntry
 from tests.helpers.rule_lines import said
 
-RULES = Folder(builtin("checks") / "signatures", ours=True).rule_set.rules
+FOLDER = Folder(builtin("checks") / "signatures", ours=True)
+RULES = FOLDER.rule_set.rules
 IDS = {rule.id for rule in RULES}
 NOW = 1_794_700_800.0
 SESSION = "20261115_001248_df794ef7"
@@ -75,8 +76,8 @@ def auxiliary(text: str) -> LogEntry:
 
 
 def found(*entries: LogEntry, now: float = NOW) -> list[Finding]:
-    """What all built-in rules report."""
-    ledger = IncidentTracker(RULES, now=now)
+    """What all built-in rules and causes report."""
+    ledger = IncidentTracker(RULES, now=now, reader=FOLDER.reader, symptoms=FOLDER.symptoms)
     for one in sorted(entries, key=lambda entry: entry.at):
         ledger.add_entry(one)
     return list(findings(ledger.incidents(), lambda entry: entry.source))
@@ -113,16 +114,25 @@ REJECTED = [
 ]
 
 
+NOT_FOUND = {
+    "HTTP 404: 404 page not found": "CFG-BASE-URL",
+    "HTTP 404: Couldn't find that, sorry.": "CFG-BASE-URL",
+}
+"""What the last line alone says, which does not show the model."""
+
+
 @pytest.mark.parametrize(("summary", "code"), REJECTED, ids=lambda value: value[:24])
 def test_rejected(summary: str, code: str) -> None:
-    """A rejected request is one finding with the words of the provider, with both lines or one."""
+    """A rejected request is one finding, with both lines or one; an attempt has the reason."""
     both = attempt(summary), rejected(code_of(summary))
     words = summary.partition(": ")[2][:20]
 
-    for entries in (both, both[:1], both[1:]):
+    for entries in (both, both[:1]):
         [finding] = found(*entries)
         assert (finding.code, finding.severity) == (code, "error")
         assert any(words in one.what for one in finding.evidence)
+    [finding] = found(*both[1:])
+    assert (finding.code, finding.severity) == (NOT_FOUND.get(summary, code), "error")
     assert found(*both, success()) == []
 
 
@@ -155,9 +165,10 @@ def test_lost(summary: str, code: str) -> None:
     tries = [attempt(summary, n=n) for n in (1, 2, 3)]
 
     for entries in ([*tries, lost(summary)], [lost(summary)]):
+        said = code if len(entries) > 1 else NOT_FOUND.get(summary, code)
         [finding] = found(*entries)
-        assert (finding.code, finding.severity) == (code, "error")
-        assert [one.code for one in found(*entries, now=NOW - 530)] == [code]
+        assert (finding.code, finding.severity) == (said, "error")
+        assert [one.code for one in found(*entries, now=NOW - 530)] == [said]
     assert found(*tries, lost(summary), success()) == []
 
 
@@ -165,28 +176,29 @@ def test_lost(summary: str, code: str) -> None:
     ("summary", "code"),
     [
         ("[Errno -3] Temporary failure in name resolution", "NET-DNS"),
-        ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed", "NET-TLS"),
+        ("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed", "SSL-CA"),
+        ("[SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1000)", "NET-TLS"),
     ],
 )
 def test_network(summary: str, code: str) -> None:
-    """What fails on the way to a provider has its own code; the provider is its consequence."""
+    """What fails on the way to a provider is to blame, whatever the line says around it."""
     tries = [attempt(summary, n=n) for n in (1, 2, 3)]
-    causes = Folder(builtin("checks") / "signatures", ours=True).rule_set.explanations
 
     for last in (lost(summary), rejected(summary)):
-        for entries in ([*tries, last], [last]):
-            both = add_causes(found(*entries), causes)
-            assert sorted((one.code, one.caused_by) for one in both) == [
-                (code, None),
-                ("PROVIDER-DOWN", code),
-            ]
+        causes = {one.code: one.severity for one in found(*tries, last)}
+        assert causes.pop(code) == "error"
+        assert set(causes) <= {"PROVIDER-DOWN"}
+        assert code in [one.code for one in found(last)]
         assert found(*tries, last, success()) == []
 
 
 def test_too_long_is_not_rejected() -> None:
     """Hermes shortens the conversation itself."""
-    assert found(attempt("HTTP 400: This model's maximum context length is 32768 tokens")) == []
-    assert found(attempt("HTTP 400: prompt is too long: 210000 tokens > 200000 maximum")) == []
+    for words in (
+        "This model's maximum context length is 32768 tokens",
+        "prompt is too long: 210000 tokens > 200000 maximum",
+    ):
+        assert {one.severity for one in found(attempt(f"HTTP 400: {words}"))} <= {"info"}
 
 
 def test_history_of_one_chat() -> None:
@@ -222,14 +234,15 @@ def test_two_providers() -> None:
             "CFG-CONTEXT-LENGTH",
             "8,192",
         ),
-        ("RuntimeError: No LLM provider configured. Run `hermes model`", "PROVIDER-KEY", "no key"),
+        ("RuntimeError: No LLM provider configured. Run `hermes model`", "PROVIDER-KEY", "key"),
         ("OSError: [Errno 28] No space left on device", "DISK-FULL", "disk"),
     ],
 )
 def test_exception(exception: str, code: str, words: str) -> None:
     """A turn that fails is one finding with its exception and the place in Hermes' code."""
-    [finding] = found(failed(exception))
+    finding, *symptoms = sorted(found(failed(exception)), key=lambda one: one.caused_by is not None)
 
+    assert {one.caused_by for one in symptoms} <= {code}
     assert (finding.code, finding.severity in ("error", "critical")) == (code, True)
     assert words in finding.title
     if code == "AGENT-ERROR":
@@ -302,7 +315,7 @@ def test_a_large_image() -> None:
     """Once is a warning; the same image with each message is an error."""
     again = [attempt(BIG)._replace(at=NOW - ago) for ago in (600, 500, 400)]
     for number, severity in ((1, "warning"), (2, "warning"), (3, "error")):
-        [finding] = found(*again[:number], rejected("Error code: 400 - {'message': 'x'}"))
+        [finding] = found(*again[:number], rejected(code_of(BIG)))
         assert (finding.code, finding.severity) == ("PROVIDER-REJECTED", severity)
     assert found(*again, success()) == []
 
@@ -336,7 +349,7 @@ def test_an_exception_in_hermes(end: Callable[[str], LogEntry]) -> None:
     [finding] = found(*tries, end(text))
     assert (finding.code, finding.data["name"]) == ("AGENT-ERROR", "AttributeError")
     [finding] = found(end(text))
-    assert (finding.code, finding.data["rule"]) == ("AGENT-ERROR", "provider-code-error-lost")
+    assert (finding.code, finding.severity) == ("HERMES-DEFECT", "error")
 
 
 def test_a_long_reason_ends_with_a_word() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.examination.runner import examine
+from hermes_doctor.diagnosis.examination.report import examine
 from tests.helpers import settings_verdicts, support
 from tests.helpers.provider_mistakes import MISTAKES
 

@@ -368,11 +368,23 @@ def test_an_installed_package_still_offers_plugins(unpack: Unpack, tmp_path: Pat
     assert "MY-GREETING" in done.codes
 
 
+RENAMED = {
+    "Block",
+    "is_managed",
+    "references",
+    "spelling",
+    "value_of",
+    "wrong_shapes",
+    "wrong_types",
+}
+"""Public names that got a plainer one before the first release."""
+
+
 def test_the_public_names_for_plugins_stay(archive: Path) -> None:
     """All of them can be imported, also those that are loaded when they are first used."""
-    api = importlib.import_module("hermes_doctor.api")
-
-    assert [name for name in ABOUT[archive]["api"] if not hasattr(api, name)] == []
+    for topic, names in ABOUT[archive]["api"].items():
+        module = importlib.import_module(topic)
+        assert {name for name in names if not hasattr(module, name)} <= RENAMED
 
 
 # -- the command line ----------------------------------------------------------------------
@@ -426,6 +438,13 @@ def recorded_documents() -> Iterator[Any]:
             yield pytest.param(path, number, id=name)
 
 
+REMOVED = {
+    *{("id", "service-task"), ("code", "GW-WIN-SCHTASK")},  # the tool does not run on Windows
+    ("code", "DC-CONNECT-TIMEOUT"),  # PLATFORM-TIMEOUT now, as for every platform
+}
+"""What is gone on purpose."""
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize(("path", "number"), list(recorded_documents()))
 def test_documents_keep_their_fields_and_codes(path: Path, number: int, tmp_path: Path) -> None:
@@ -450,7 +469,7 @@ def test_documents_keep_their_fields_and_codes(path: Path, number: int, tmp_path
         f: (old[f], new[f]) for f in old if new[f] - old[f] - {"null"} and old[f] != {"null"}
     }
     assert changed == {}
-    assert names(known["printed"]) - names(printed) == set()
+    assert names(known["printed"]) - names(printed) - REMOVED == set()
 
 
 def shape(value: Any, field: str = "") -> dict[str, set[str]]:

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.gateway import startup_proof
-from hermes_doctor.gateway.base import GatewayControl
-from hermes_doctor.gateway.docker import Container
-from hermes_doctor.gateway.launchd import LaunchAgent
-from hermes_doctor.gateway.s6 import Slot
-from hermes_doctor.model import CannotFix
+from hermes_doctor.core.model import CannotFix
+from hermes_doctor.repair.gateway import startup_proof
+from hermes_doctor.repair.gateway.base import GatewayControl
+from hermes_doctor.repair.gateway.docker import Container
+from hermes_doctor.repair.gateway.service_managers import LaunchAgent, Slot
 from tests.helpers.fake_managers import Straw, asked, command, straw
 from tests.helpers.planned_steps import Steady
 from tests.helpers.real.gateways import end

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.system.files import snapshot
+from hermes_doctor.core.system.files import snapshot
 from tests.helpers import crash_server, support
 from tests.helpers.crash_server import Cut, Server
 from tests.helpers.warm_server import ROOT

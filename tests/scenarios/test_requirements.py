@@ -99,13 +99,14 @@ def test_make_test_needs_one_release(words: list[str], several_releases: bool) -
 @pytest.mark.parametrize(
     ("words", "every_case"),
     [
-        (["tests/repair"], False),
-        (["tests/repair/test_recovery.py"], True),
-        (["tests/repair", "--all"], True),
+        (["tests/repair/transaction"], False),
+        (["tests/repair/transaction/test_recovery.py"], True),
+        (["tests/repair/transaction", "--all"], False),
+        (["tests/repair/transaction", "--every-case"], True),
     ],
 )
 def test_one_case_of_a_sampled_test(words: list[str], every_case: bool) -> None:
-    """`make test` runs one; all of them run with `--all`, or when their file is named."""
+    """One runs; all of them run with `--every-case`, or when their file is named."""
     cases = _collected(*words).count("::test_the_next_command_says_what_happened[")
     assert (cases > 5) if every_case else (cases == 1)
 
@@ -114,7 +115,7 @@ def test_one_of_so_many_cases() -> None:
     """Where a test names a number, `make test` runs the cases at that distance."""
     found, every = (
         re.findall(r"test_database_pages\.py::test_each_damage\[(.+)\]", _collected(*words))
-        for words in (["tests/checks"], ["tests/checks", "--all"])
+        for words in (["tests/checks"], ["tests/checks", "--every-case"])
     )
     assert found in [every[n::3] for n in range(3)]
     assert len(found) > 5

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.system import time_limits
+from hermes_doctor.core.system import time_limits
+from tests.diagnosis.plugins.test_load import installed, plugin
 from tests.helpers import support
 from tests.helpers.support import Done
-from tests.plugins.test_load import installed, plugin
 
 SECONDS = 15.0
 """More than the limits of loading and asking together, less than a hang; of an idle machine."""
@@ -83,7 +83,9 @@ def test_hangs_at_import(home: Path, mine: Path, how: str, folder: str) -> None:
     """A file that never ends loading is left behind, and named."""
     support.put(mine / folder / "hanging.py", HANGS[how], 0o644)
 
-    done = look(home, mine, "--json", settings={"hermes_doctor.plugins.mount.IMPORT_LIMIT": 1.0})
+    done = look(
+        home, mine, "--json", settings={"hermes_doctor.diagnosis.plugins.mount.IMPORT_LIMIT": 1.0}
+    )
 
     others(done)
     status, why = ended(done, "plugin:hanging.py")

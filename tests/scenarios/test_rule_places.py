@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from hermes_doctor.logs.entry import LogEntry
-from hermes_doctor.model import Finding, Severity
-from hermes_doctor.plugins.log_rules.findings import findings
-from hermes_doctor.plugins.log_rules.incident_tracker import IncidentTracker
+from hermes_doctor.core.model import Finding, Severity
+from hermes_doctor.diagnosis.plugins.log_rules.findings import findings
+from hermes_doctor.diagnosis.plugins.log_rules.incident_tracker import IncidentTracker
+from hermes_doctor.hermes.logs.entry import LogEntry
 from tests.helpers.rule_lines import written
 
 NOW = 100_000.0

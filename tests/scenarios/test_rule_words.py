@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from hermes_doctor.knowledge.data import load_knowledge
-from hermes_doctor.plugins.load import builtin
-from hermes_doctor.plugins.log_causes import place_source
+from hermes_doctor.diagnosis.plugins.built_in import builtin
+from hermes_doctor.diagnosis.plugins.log_causes import place_source
+from hermes_doctor.hermes.knowledge.data import load_knowledge
 from tests.helpers.each import each
 from tests.helpers.plain_words import refused_words
 
@@ -50,7 +50,7 @@ def shown(text: str) -> str:
 
 def test_every_file_is_checked() -> None:
     """The folder contains the rules and the explanations."""
-    assert len(FILES) == 43
+    assert len(FILES) >= 43
     assert sum(1 for path in FILES for _ in rules(path)) > 300
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
-from hermes_doctor.model import CannotFix, CouldNotLook
-from hermes_doctor.sqlite.salvage.salvage import salvage
+from hermes_doctor.core.model import CannotFix, CouldNotLook
+from hermes_doctor.sqlite.salvage.run import salvage
 from tests.helpers import budget, salvage_history
 
 MORE = int(os.environ.get("FUZZ", "1"))

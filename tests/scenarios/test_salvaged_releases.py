@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks import salvage_fixture
 from benchmarks.faults import LIVE, damage
-from hermes_doctor.knowledge import atlas
+from hermes_doctor.hermes.knowledge import atlas
 from tests.conftest import RELEASES, need_release, once
 from tests.helpers.salvage_history import copy, rows, saved, zero
 from tools import releases

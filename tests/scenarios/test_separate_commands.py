@@ -47,6 +47,12 @@ COMMANDS = (
     ("watch", "status", "--system"),
     ("watch", "remove", "--system"),
 )
+MISTAKES = (
+    ("mute", "NO-SUCH-CODE"),
+    ("history", "NO-SUCH-CODE"),
+    ("backup", "restore", "no-such-backup", "--yes"),
+    ("undo", "no-such-run"),
+)
 
 
 @pytest.fixture
@@ -78,6 +84,21 @@ def test_root_opens_nothing(place: Path, tmp_path: Path, command: tuple[str, ...
     if command[0] not in ("unmute", "history", "watch"):
         assert [path for path in by_others if path.startswith(str(home))], "nothing was looked at"
     assert {*crash_server.strangers(home)} <= {"auth.json"}, "the one that was root's"
+
+
+@pytest.mark.needs("strace")
+@pytest.mark.sampled(one_of=4)
+@pytest.mark.parametrize("command", MISTAKES, ids=" ".join)
+def test_root_opens_nothing_to_report_a_mistake(
+    place: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    """Also not to find out which secrets the message must not contain."""
+    home = sick(place, traps=True)
+
+    by_root, _ = opened_by_root(command, home, tmp_path / "log")
+
+    tops = (str(home), str(place / "secret"))
+    assert [path for path in by_root if path.startswith(tops)] == []
 
 
 def test_backups_belong_to_the_owner(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

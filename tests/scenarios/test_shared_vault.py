@@ -122,7 +122,7 @@ def test_the_owner_s_backup_in_root_s_hands(home: Path, shared: Path) -> None:
 
 KILLED = """
 import os, signal
-from hermes_doctor.system import disk
+from hermes_doctor.core.system import disk
 
 def copy(*args):
     os.kill(os.getpid(), signal.SIGKILL)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.logs.entry import LogEntry
+from hermes_doctor.hermes.logs.entry import LogEntry
 from tests.helpers import fake_gateway
 from tests.helpers.one_check import ask
 from tests.helpers.rule_lines import lines, said
@@ -89,36 +89,37 @@ def test_too_seldom(home: Path, number: int, every: float, line: tuple[str, str,
 
 
 OTHER = said(time.time() - 3.5 * DAY, "something else", "WARNING", "gateway.run")
-BOARD = "kanban create auto-subscribe failed: database is locked"
+INTERRUPTED = "Interrupt recursion depth 3 reached for session agent:main:telegram:dm:1"
+EVICTED = "Evicting stale _running_agents entry for agent:main:telegram:dm:1 (age: 2400s)"
 
 
 def test_a_rate_that_has_risen(home: Path) -> None:
     """Below its threshold all day, but never before: a warning that says so."""
-    write(home, [OTHER, *repeated(8, 150 * MINUTE, BOARD, "WARNING", "gateway.run")])
+    write(home, [OTHER, *repeated(8, 150 * MINUTE, INTERRUPTED, "WARNING", "gateway.run")])
     [finding] = ask("log-rules", home)[1]
-    assert (finding.code, finding.severity) == ("DB-LOCKED", "warning")
+    assert (finding.code, finding.severity) == ("GW-AGENT-HUNG", "warning")
     assert finding.detail == "8 times in the last day; before that, 0 times in 3 days."
     assert finding.fix is None
 
 
 def test_an_error_becomes_a_warning(home: Path) -> None:
     """Seldom lines do not show that nobody gets an answer."""
-    write(home, [OTHER, *repeated(5, 4 * HOUR, FILES, "WARNING", "gateway.platforms.base")])
+    write(home, [OTHER, *repeated(5, 4 * HOUR, EVICTED, "WARNING", "gateway.run")])
     [finding] = ask("log-rules", home)[1]
-    assert (finding.code, finding.severity) == ("GW-FD-EXHAUST", "warning")
+    assert (finding.code, finding.severity) == ("GW-AGENT-HUNG", "warning")
 
 
 @pytest.mark.parametrize(
     "entries",
     [
-        repeated(8, 150 * MINUTE, BOARD, "WARNING", "gateway.run"),
-        [OTHER, *repeated(30, 150 * MINUTE, BOARD, "WARNING", "gateway.run")],
-        [OTHER, *repeated(8, 150 * MINUTE, BOARD, "WARNING", "gateway.run", last=7 * HOUR)],
-        [OTHER, *repeated(4, 150 * MINUTE, BOARD, "WARNING", "gateway.run")],
-        [OTHER, *repeated(5, MINUTE, BOARD, "WARNING", "gateway.run", last=2 * HOUR)],
+        repeated(8, 150 * MINUTE, INTERRUPTED, "WARNING", "gateway.run"),
+        [OTHER, *repeated(30, 150 * MINUTE, INTERRUPTED, "WARNING", "gateway.run")],
+        [OTHER, *repeated(8, 150 * MINUTE, INTERRUPTED, "WARNING", "gateway.run", last=7 * HOUR)],
+        [OTHER, *repeated(2, 150 * MINUTE, INTERRUPTED, "WARNING", "gateway.run")],
+        [OTHER, *repeated(5, MINUTE, INTERRUPTED, "WARNING", "gateway.run", last=2 * HOUR)],
         [
             OTHER,
-            *repeated(5, 4 * HOUR, FILES, "WARNING", "gateway.platforms.base", last=HOUR),
+            *repeated(5, 4 * HOUR, EVICTED, "WARNING", "gateway.run", last=HOUR),
             *repeated(1, DAY, "Starting Hermes Gateway...", "INFO", "gateway.run"),
         ],
     ],

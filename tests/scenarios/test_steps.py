@@ -16,22 +16,29 @@ from types import SimpleNamespace
 
 import pytest
 
-from hermes_doctor.backup.free_space import MARGIN
-from hermes_doctor.backup.vault import Vault
-from hermes_doctor.home import Home
-from hermes_doctor.model import CannotFix, Trouble
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.records.home_lock import lock_home
-from hermes_doctor.records.journal import ItemRecord, Journal, Journals
-from hermes_doctor.repair.recovery import recover
-from hermes_doctor.repair.run import Run
-from hermes_doctor.repair.targets import Item
-from hermes_doctor.repair.undo import undo_plan
-from hermes_doctor.steps.base import Step
-from hermes_doctor.steps.database import ReplaceDatabase
-from hermes_doctor.steps.files import MoveAside, Remove, ReplaceFile, ReplaceSpan, SetMode, SetOwner
-from hermes_doctor.steps.gateway import GatewayStep
-from hermes_doctor.system.files import ABSENT, snapshot
+from hermes_doctor.backup.records.home_lock import lock_home
+from hermes_doctor.backup.records.journal import ItemRecord, Journal, Journals
+from hermes_doctor.backup.vault.free_space import MARGIN
+from hermes_doctor.backup.vault.vault import Vault
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import CannotFix, Trouble
+from hermes_doctor.core.system.files import ABSENT, snapshot
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.diagnosis.step import Step
+from hermes_doctor.repair.steps.database import ReplaceDatabase
+from hermes_doctor.repair.steps.files import (
+    MoveAside,
+    Remove,
+    ReplaceFile,
+    ReplaceSpan,
+    SetMode,
+    SetOwner,
+)
+from hermes_doctor.repair.steps.gateway import GatewayStep
+from hermes_doctor.repair.transaction.recovery import recover
+from hermes_doctor.repair.transaction.run import Run
+from hermes_doctor.repair.transaction.targets import Item
+from hermes_doctor.repair.transaction.undo import undo_plan
 from tests.helpers import crash_server, support
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="giving files away needs root")
@@ -635,7 +642,7 @@ def test_ends_later(home: Path) -> None:
     assert crash_server.state(home) == before
     [log] = Journals(Home(home)).all()
     assert (log.state, log.gateway, log.final) == ("ending", "asked", False)
-    assert [run.waits_for_gateway for run in Probes(Home(home)).unfinished_runs()] == [True]
+    assert [run.waits_for_gateway for run in Probes(Home(home)).records.unfinished_runs()] == [True]
     with lock_home(Home(home)):
         [ended] = recover(Home(home), ill)
     assert "waits for the gateway to stop" in ended.text

@@ -7,11 +7,10 @@ from pathlib import Path
 
 from hypothesis import given, settings, strategies as st
 
-from hermes_doctor.home import Home
-from hermes_doctor.logs import block_reader, hermes, rotated, s6, small_files
-from hermes_doctor.logs.entry import Unread
-from hermes_doctor.logs.formats import Format, LogWindow
-from hermes_doctor.logs.stream import read
+from hermes_doctor.core.home import Home
+from hermes_doctor.hermes.logs import block_reader, file_formats, output, rotated
+from hermes_doctor.hermes.logs.entry import Format, LogWindow, Unread
+from hermes_doctor.hermes.logs.stream import read
 from tests.helpers.log_lines import NOON, line, refuse, write
 
 PIECES = st.sampled_from(
@@ -29,8 +28,13 @@ PIECES = st.sampled_from(
     ]
 )
 BYTES = st.lists(PIECES | st.binary(max_size=60), max_size=40).map(b"".join)
-FORMATS: list[Format] = [hermes.FORMAT, s6.FORMAT, small_files.DIARY, small_files.ENDING]
-FORMATS += [small_files.STARTS, small_files.UPDATE]
+FORMATS: list[Format] = [
+    file_formats.HERMES_LOG,
+    output.S6_LOG,
+    file_formats.DIARY,
+    file_formats.ENDING,
+]
+FORMATS += [file_formats.STARTS, file_formats.UPDATE]
 ENTRY = st.tuples(
     st.floats(0, 5000),
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\0"), max_size=30),
@@ -95,7 +99,7 @@ def test_every_entry_once(
         path = write(Path(folder) / "log", data.encode(), written)
         span = LogWindow(NOON - window)
         stream = rotated.entries(
-            [(path, "log")], hermes.FORMAT, span, report_unread=refuse, size=size
+            [(path, "log")], file_formats.HERMES_LOG, span, report_unread=refuse, size=size
         )
         found = [(round(e.at, 3), e.level, e.text, e.more, e.session) for e in stream]
     assert found == expected

@@ -12,18 +12,18 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hermes_doctor.backup.vault import Vault
-from hermes_doctor.home import Home
-from hermes_doctor.model import Trouble
-from hermes_doctor.records.home_lock import lock_home
-from hermes_doctor.records.journal import Journal, Journals
-from hermes_doctor.records.unfinished import RUN_FILE
-from hermes_doctor.repair import undo
-from hermes_doctor.repair.run import Run
-from hermes_doctor.repair.undo import undo_plan
-from hermes_doctor.steps.base import Step
-from hermes_doctor.steps.files import Remove, ReplaceFile, SetMode
-from hermes_doctor.system.files import ABSENT, snapshot
+from hermes_doctor.backup.records.home_lock import lock_home
+from hermes_doctor.backup.records.journal import Journal, Journals
+from hermes_doctor.backup.records.unfinished import RUN_FILE
+from hermes_doctor.backup.vault.vault import Vault
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import Trouble
+from hermes_doctor.core.system.files import ABSENT, snapshot
+from hermes_doctor.diagnosis.step import Step
+from hermes_doctor.repair.steps.files import Remove, ReplaceFile, SetMode
+from hermes_doctor.repair.transaction import undo
+from hermes_doctor.repair.transaction.run import Run
+from hermes_doctor.repair.transaction.undo import undo_plan
 from tests.cli.test_commands import plain, terminal
 from tests.helpers import crash_server, damage, support
 from tests.helpers.budget import sample
@@ -159,7 +159,7 @@ def edit_receipts(home: Path, **fields: object) -> None:
     for journal in Journals(Home(home)).all():
         for name, value in fields.items():
             setattr(journal, name, value)
-        Journals(Home(home)).save(journal)
+        journal.save()
 
 
 def test_what_the_gateway_wrote(home: Path) -> None:

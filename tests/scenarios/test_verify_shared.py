@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.backup import blocks
-from hermes_doctor.backup.vault import Vault
-from hermes_doctor.home import Home
-from hermes_doctor.system import digests
-from hermes_doctor.system.digests import CHUNK
+from hermes_doctor.backup.vault import blocks
+from hermes_doctor.backup.vault.vault import Vault
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.system import digests
+from hermes_doctor.core.system.digests import CHUNK
 from tests.helpers import support
 from tests.helpers.database_writer import back_up
 from tests.helpers.wrong_backups import entry, forge, unseen
@@ -22,7 +22,7 @@ LONG = "sessions/long.jsonl"
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home whose files have been left alone for long."""
-    monkeypatch.setattr("hermes_doctor.backup.unchanged.SETTLED", 0)
+    monkeypatch.setattr("hermes_doctor.backup.vault.unchanged.SETTLED", 0)
     home = support.healthy(tmp_path / "home")
     support.put(home / LONG, os.urandom(2 * CHUNK))
     return home
@@ -62,7 +62,7 @@ def test_the_same_number_on_another_device(home: Path, monkeypatch: pytest.Monke
 
     unseen(made.copy_of(entry(made, "memories/two")), b"tow")
     with monkeypatch.context() as patch:
-        patch.setattr("hermes_doctor.backup.vault.os.lstat", alike)
+        patch.setattr("hermes_doctor.backup.vault.vault.os.lstat", alike)
         wrong = Vault(Home(home)).verify(made)
 
     assert wrong == ["memories/two: the copy is damaged"]

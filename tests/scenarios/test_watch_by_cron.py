@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.model import Report
-from hermes_doctor.watch.clocks import ClockReading
+from hermes_doctor.core.model import Report
+from hermes_doctor.operations.watch.clocks import ClockReading
 from tests.helpers.watch_parts import Hands, finding, report, watch
-from tests.watch.test_heal import Ward, blot, blotted
+from tests.operations.watch.test_heal import Ward, blot, blotted
 
 SICK, WELL = report(finding("A")), report()
 

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.examination import runner
-from hermes_doctor.home import Home
-from hermes_doctor.model import Report, Severity
-from hermes_doctor.plugins import load
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.watch.channels import Notice
-from hermes_doctor.watch.events import WatchEvent
-from hermes_doctor.watch.notices import Notices
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import Report, Severity
+from hermes_doctor.diagnosis.examination import report as reports
+from hermes_doctor.diagnosis.plugins import load
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.operations.watch.channels import Notice
+from hermes_doctor.operations.watch.events import WatchEvent
+from hermes_doctor.operations.watch.notices import Notices
 from tests.helpers import fake_gateway, support
 from tests.helpers.watch_parts import finding, report, watch
 
@@ -102,7 +102,7 @@ def test_real_rounds(home: Path) -> None:
     def look() -> Report:
         probes = Probes(probed)
         try:
-            return runner.report(probes, loaded, loaded.checks)
+            return reports.report(probes, loaded, loaded.checks)
         finally:
             probes.close()
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from hermes_doctor.watch.child_process import ChildProcesses
+from hermes_doctor.operations.watch.child_process import ChildProcesses
 from tests.helpers.histories import rows
 from tests.helpers.watch_parts import copies, finding, report
-from tests.watch.test_rounds import with_history
+from tests.operations.watch.test_rounds import with_history
 
 SICK, WELL = report(finding("A")), report()
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.supervisors.job_names import SERVICE_VARIABLE
+from hermes_doctor.hermes.supervisors.job_names import SERVICE_VARIABLE
 from tests.helpers import fake_gateway, pings, support
 
 PATIENCE = 60.0
@@ -385,17 +385,18 @@ def test_a_second_one_that_heals_only_looks(home: Path) -> None:
 
 def test_killed_and_started_again_it_goes_on(home: Path) -> None:
     """Killed and started again it goes on."""
+    notes = home.parent / "notes"
     with watching(home, "--notify-command", f"cat >>{home.parent}/notes") as child:
         child.until("start")
         support.clobber(home / "state.db")
         child.until("new    critical  DB-NOTADB")
-        until(lambda: (home.parent / "notes").exists())
+        until(lambda: notes.exists() and notes.read_text().endswith("\n"))
         child.process.kill()
     with watching(home, "--notify-command", f"cat >>{home.parent}/notes") as child:
         child.until("found  critical  DB-NOTADB")
         await_a_round(home)
         child.end()
-    assert (home.parent / "notes").read_text().count("\n") == 1, "nobody is told twice"
+    assert notes.read_text().count("\n") == 1, "nobody is told twice"
 
 
 def once(home: Path, *args: str) -> support.Done:

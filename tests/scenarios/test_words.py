@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.plugins import load
+from hermes_doctor.diagnosis.plugins import load
 from tests.helpers.each import each
 from tests.helpers.plain_words import refused_words, understated
 

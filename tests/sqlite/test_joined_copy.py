@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.core.system import disk
 from hermes_doctor.sqlite import joined_copy
-from hermes_doctor.system import disk
 from tests.helpers import crash_server, damage, support
 
 MANY = (

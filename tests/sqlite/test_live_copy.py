@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.backup.manifest import Backup
-from hermes_doctor.model import CannotFix, Trouble
-from hermes_doctor.sqlite import consistent_copy, snapshot, wal
-from hermes_doctor.system import workers
-from hermes_doctor.system.files import Snapshot
-from hermes_doctor.system.workers import lines_from_parent, start_worker
+from hermes_doctor.backup.vault.manifest import Backup
+from hermes_doctor.core.model import CannotFix, Trouble
+from hermes_doctor.core.system import workers
+from hermes_doctor.core.system.files import Snapshot
+from hermes_doctor.core.system.workers import lines_from_parent, start_worker
+from hermes_doctor.sqlite import files, live_copy, wal
 from tests.helpers import support
 from tests.helpers.database_writer import ROWS, Once, back_up, half_done, versions, writing
 from tests.helpers.warm_server import ROOT
@@ -29,7 +29,7 @@ from tests.helpers.warm_server import ROOT
 @pytest.fixture(autouse=True)
 def _in_small_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a small database is copied in many, and something can happen between them."""
-    monkeypatch.setattr(consistent_copy, "STRETCH", 65536)
+    monkeypatch.setattr(live_copy, "STRETCH", 65536)
 
 
 @pytest.fixture
@@ -136,10 +136,10 @@ def test_a_database_that_shrank(home: Path, tmp_path: Path) -> None:
 def test_a_log_that_claims_too_much(tmp_path: Path) -> None:
     """A length that file and log cannot have is not believed: it would fill any disk."""
     (tmp_path / "one.db").write_bytes(bytes(8192))
-    with snapshot.open_files(tmp_path / "one.db") as book:
+    with files.open_files(tmp_path / "one.db") as book:
         log = wal.WriteAheadLog(4152, 4096, pages={1: 56}, db_pages=4)
         with pytest.raises(CannotFix, match="is incomplete"):
-            consistent_copy.size_of(book, log)
+            live_copy.size_of(book, log)
 
 
 def test_a_checkpoint_while_the_file_is_copied(home: Path, tmp_path: Path) -> None:
@@ -245,9 +245,9 @@ def test_no_room_for_what_is_in_the_log(home: Path) -> None:
 FULL = """
 import os, subprocess, sys
 from pathlib import Path
-from hermes_doctor.system.files import Snapshot
-from hermes_doctor.model import CannotFix, Trouble
-from hermes_doctor.sqlite import consistent_copy
+from hermes_doctor.core.system.files import Snapshot
+from hermes_doctor.core.model import CannotFix, Trouble
+from hermes_doctor.sqlite import live_copy
 from tests.helpers.database_writer import Once, back_up, half_done, writing
 from tests.helpers import support
 
@@ -260,7 +260,7 @@ with writing(home / "state.db") as writer:
     writer.checkpoint("TRUNCATE")
     good = back_up(home)
     writer.write(2, 1000)
-    consistent_copy.STRETCH = 65536
+    live_copy.STRETCH = 65536
 
     def fill():
         room = os.statvfs(disk)
@@ -474,7 +474,7 @@ os.fork = fork
 COMMAND = "from hermes_doctor.cli.main import main\nmain()\n"
 WORK = """
 from pathlib import Path
-from hermes_doctor.system.workers import start_worker
+from hermes_doctor.core.system.workers import start_worker
 done = Path(sys.argv[1])
 with start_worker(done, lambda say: str(done.write_text("written"))) as other:
     other.receive()
@@ -546,7 +546,7 @@ def test_another_database_in_its_place(
         writer.write(1)
         other.write(2)
         other.checkpoint("TRUNCATE")
-        real = consistent_copy.write_copy
+        real = live_copy.write_copy
 
         def written(source: Path, target: int, held: Snapshot) -> Iterator[int]:
             for end in ("", "-wal", "-shm"):
@@ -558,7 +558,7 @@ def test_another_database_in_its_place(
             other.write(3)
             other.checkpoint()
 
-        monkeypatch.setattr(consistent_copy, "write_copy", written)
+        monkeypatch.setattr(live_copy, "write_copy", written)
         meanwhile = Once(half_done(home, "state.db"), act)
 
         made = back_up(home, meanwhile)
@@ -571,13 +571,13 @@ def test_it_is_gone_before_it_is_copied(home: Path, monkeypatch: pytest.MonkeyPa
     """A database of a moment, as one that is made anew beside the old: the rest is saved."""
     with writing(home / "state.db") as writer:
         writer.write(1)
-        real = consistent_copy.write_copy
+        real = live_copy.write_copy
 
         def written(source: Path, target: int, held: Snapshot) -> Iterator[int]:
             source.unlink()
             return real(source, target, held)
 
-        monkeypatch.setattr(consistent_copy, "write_copy", written)
+        monkeypatch.setattr(live_copy, "write_copy", written)
 
         made = back_up(home)
 

@@ -10,7 +10,7 @@ import pytest
 from hermes_doctor.sqlite import wal
 
 
-@pytest.mark.parametrize("left", [0, 1, wal.HEAD - 1])
+@pytest.mark.parametrize("left", [0, 1, wal.LOG_HEAD - 1])
 def test_emptied_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int) -> None:
     """A checkpoint that empties the log between two looks at it leaves an empty log, no crash."""
     log = tmp_path / "state.db-wal"

@@ -1,1 +1,1 @@
-"""Writes the man page and the completions of shells in share/ from the commands: `make share`."""
+"""Makes the man page and the completions of shells from the commands, for `tools/build_hook.py`."""

@@ -8,7 +8,7 @@ from tools.share.command_tree import FILE, FOLDER, NAMES, RUN, Command, Value
 from tools.share.word_lists import WordLists
 
 _HEAD = """\
-# Completion of hermes-doctor for bash. Written by `make share`; do not edit.
+# Completion of hermes-doctor for bash. Made from the commands; do not edit.
 """
 _READER = r"""
 # Sets `kind` and `choices` for the value of an option ($2) of a command ($1).

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from typer._click import Context
+from typer import Context
 from typer.main import get_command
 
 from hermes_doctor.cli.commands import app

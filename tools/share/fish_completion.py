@@ -8,7 +8,7 @@ from tools.share.command_tree import FILE, FOLDER, NAME, NAMES, RUN, Command, Va
 from tools.share.word_lists import WordLists
 
 _HEAD = """\
-# Completion of hermes-doctor for fish. Written by `make share`; do not edit.
+# Completion of hermes-doctor for fish. Made from the commands; do not edit.
 
 # Prints the command that the words before the cursor lead to, the number of its arguments so far,
 # and whether `--` was there.
@@ -98,7 +98,7 @@ def other(name: str) -> str:
     """Return the completion for another name of the program."""
     assert name in NAMES
     return (
-        f"# Completion of {name} for fish. Written by `make share`; do not edit.\n"
+        f"# Completion of {name} for fish. Made from the commands; do not edit.\n"
         f"complete -c {name} -w {NAME}\n"
     )
 

@@ -76,7 +76,7 @@ def other() -> str:
 
 
 def _lines(tree: Command) -> Iterator[str]:
-    yield r".\" Written by `make share` from the help of the commands. Do not edit."
+    yield r".\" Written from the help of the commands when the package is built. Do not edit."
     yield f'.TH {NAME.upper()} 1 "" "{NAME} {__version__}" "User Commands"'
     yield from (".nh", ".ad l")
     yield ".SH NAME"

@@ -9,7 +9,7 @@ from tools.share.word_lists import WordLists
 
 _HEAD = """\
 #compdef {names}
-# Completion of hermes-doctor for zsh. Written by `make share`; do not edit.
+# Completion of hermes-doctor for zsh. Made from the commands; do not edit.
 """
 _RUNS = """
 _hermes_doctor_runs() {

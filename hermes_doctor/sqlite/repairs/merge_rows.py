@@ -6,21 +6,20 @@ import contextlib
 import sqlite3
 from pathlib import Path
 
-from hermes_doctor.lazy import NamedTuple
-from hermes_doctor.message import count, text
-from hermes_doctor.model import CannotFix, CouldNotLook
-from hermes_doctor.sqlite.column_rules import quote_name
-from hermes_doctor.sqlite.errors import name_of
+from hermes_doctor.core.lazy import NamedTuple
+from hermes_doctor.core.message import count, text
+from hermes_doctor.core.model import CannotFix, CouldNotLook
+from hermes_doctor.sqlite.blueprint import quote_name
+from hermes_doctor.sqlite.examine.soundness import address, name_of
 from hermes_doctor.sqlite.reader import OnConnection
-from hermes_doctor.sqlite.repairs.saved_rows import add_saved_messages
-from hermes_doctor.sqlite.repairs.work import open_copy, transaction
+from hermes_doctor.sqlite.repairs.add_rows import add_saved_messages
+from hermes_doctor.sqlite.repairs.work import columns_of, open_copy, transaction
 from hermes_doctor.sqlite.saved_rows import (
     SavedMessages,
     find_missing_messages,
     query_function,
     read_all_messages,
 )
-from hermes_doctor.sqlite.soundness import address
 
 _BY_THEMSELVES = ("messages", "sessions", "schema_version")
 """Tables whose rows are added in another way, or that have one row."""
@@ -55,9 +54,7 @@ def add_rows_of(copy: Path, source: Path) -> MergeResult:
             with transaction(database):
                 _add_tables(database, result)
         except sqlite3.Error as error:
-            raise CannotFix(
-                text("the rows cannot be merged ({error})", error=name_of(error))
-            ) from error
+            raise CannotFix("the rows cannot be merged ({error})", error=name_of(error)) from error
         finally:
             database.execute("DETACH other")
     return MergeResult(result.said, {table: rows for table, rows in result.left.items() if rows})
@@ -147,7 +144,7 @@ def _is_referred_to(database: sqlite3.Connection, table: str, key: str) -> bool:
         declared = database.execute(f"PRAGMA main.foreign_key_list({name})").fetchall()
         if any(str(row[2]).lower() == table.lower() for row in declared):
             return True
-        columns = [row[1] for row in database.execute(f"PRAGMA main.table_info({name})")]
-        if other != table and any(f"_{one}".endswith(f"_{names}") for one in columns):
+        columns = columns_of(database, other)
+        if other != table and any(f"_{column}".endswith(f"_{names}") for column in columns):
             return True
     return False

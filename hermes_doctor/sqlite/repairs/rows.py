@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from hermes_doctor.message import count
-from hermes_doctor.sqlite.column_rules import quote_name
+from hermes_doctor.core.message import count
+from hermes_doctor.sqlite.blueprint import quote_name
 from hermes_doctor.sqlite.repairs.work import open_copy, transaction
+from hermes_doctor.sqlite.responses import DANGLING, UNREADABLE
 
 
 def _activate(connection: sqlite3.Connection) -> str | None:
@@ -48,7 +50,9 @@ def _distinguish_titles(connection: sqlite3.Connection) -> str | None:
         "WHERE title IS NOT NULL GROUP BY title HAVING count(*) > 1) "
         "ORDER BY title, started_at DESC, rowid DESC"
     ).fetchall()
-    taken = {t for (t,) in connection.execute("SELECT title FROM sessions WHERE title IS NOT NULL")}
+    titles = {
+        t for (t,) in connection.execute("SELECT title FROM sessions WHERE title IS NOT NULL")
+    }
     seen: set[str] = set()
     changed = 0
     for title, session in rows:
@@ -56,10 +60,10 @@ def _distinguish_titles(connection: sqlite3.Connection) -> str | None:
             seen.add(title)
             continue
         number = 2
-        while f"{title} ({number})" in taken:
+        while f"{title} ({number})" in titles:
             number += 1
         new = f"{title} ({number})"
-        taken.add(new)
+        titles.add(new)
         connection.execute("UPDATE sessions SET title = ? WHERE id = ?", (new, session))
         changed += 1
     return (
@@ -110,5 +114,43 @@ FAULTS: Mapping[str, Callable[[sqlite3.Connection], str | None]] = {
 def correct_rows(copy: Path, fault: str) -> list[str]:
     """Repair the rows of one kind of fault."""
     with open_copy(copy) as connection, transaction(connection):
-        said = FAULTS[fault](connection)
-    return [said] if said else []
+        sentence = FAULTS[fault](connection)
+    return [sentence] if sentence else []
+
+
+def release_tasks(copy: Path, tasks: Sequence[tuple[str, int, str]]) -> list[str]:
+    """Make tasks ready again that a dead worker still holds, and end their runs.
+
+    A running worker may have taken one over meanwhile, so process id and claim are compared.
+    """
+    done = 0
+    with open_copy(copy) as connection, transaction(connection):
+        runs = {row[1] for row in connection.execute("PRAGMA table_info(task_runs)")}
+        for task, worker, lock in tasks:
+            freed = connection.execute(
+                "UPDATE tasks SET status = 'ready', claim_lock = NULL, claim_expires = NULL, "
+                "worker_pid = NULL WHERE id = ? AND status = 'running' "
+                "AND worker_pid = ? AND claim_lock = ?",
+                (task, worker, lock),
+            ).rowcount
+            if freed and {"ended_at", "outcome"} <= runs:
+                connection.execute(
+                    "UPDATE task_runs SET status = 'reclaimed', outcome = 'reclaimed', "
+                    "ended_at = ?, claim_lock = NULL, claim_expires = NULL, worker_pid = NULL "
+                    "WHERE task_id = ? AND ended_at IS NULL",
+                    (int(time.time()), task),
+                )
+                connection.execute("UPDATE tasks SET current_run_id = NULL WHERE id = ?", (task,))
+            done += freed
+    return [f"{done} tasks are ready again."] if done else []
+
+
+def delete_bad_responses(copy: Path) -> list[str]:
+    """Delete responses that are not readable, and conversations whose response is missing."""
+    with open_copy(copy) as connection, transaction(connection):
+        unreadable = connection.execute(f"DELETE FROM responses WHERE {UNREADABLE}").rowcount
+        dangling = connection.execute(f"DELETE FROM conversations WHERE {DANGLING}").rowcount
+    return [
+        f"{unreadable} responses that cannot be read were removed, "
+        f"and {dangling} conversations whose response is missing."
+    ]

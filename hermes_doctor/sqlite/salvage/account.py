@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from hermes_doctor.message import count, sentences, text
+from hermes_doctor.core.message import count, sentences, text
+from hermes_doctor.core.system.files import shown
 from hermes_doctor.sqlite.salvage.partial_rows import PartialRows
-from hermes_doctor.system.files import shown
 
 FROM_FULLTEXT_COPIES = "the full-text copies"
 FROM_INDEXES = "the indexes"
@@ -15,16 +15,14 @@ FROM_TRANSCRIPTS = "the transcripts"
 ONLY_FITTING_VALUE = "the only value that fits"
 
 
-@dataclass(frozen=True)
+@dataclass
 class TableResult:
-    """The result of salvaging one table; each row is counted once."""
+    """The rows of one table, counted while they are salvaged; each is counted once."""
 
     name: str
-    there: int
-    """The original number of rows, as far as known: saved, restored, partial and lost."""
-    saved: int
+    saved: int = 0
     """Rows read completely from the table's own pages."""
-    restored: Mapping[str, int] = field(default_factory=dict)
+    restored: dict[str, int] = field(default_factory=dict)
     """By source: rows that were completed with its help."""
     partial: int = 0
     """Rows with some values lost or guessed."""
@@ -32,16 +30,38 @@ class TableResult:
     """Rows that are known to have existed and are not in the new database."""
     unsure: bool = False
     """More rows may be lost than are known: no complete index is left."""
-    added: Mapping[str, int] = field(default_factory=dict)
+    added: dict[str, int] = field(default_factory=dict)
     """By source: rows that only another file has; they may have been deleted since."""
-    incomplete: tuple[str, ...] = ()
-    """The rows in part and their fields, one sentence for each kind of loss."""
+    incomplete: PartialRows = field(default_factory=PartialRows)
+    """The rows in part and their fields."""
+
+    def add(self, source: str) -> None:
+        """Count a row that only another file has."""
+        self.added[source] = self.added.get(source, 0) + 1
+
+    def restore(self, source: str, count: int = 1) -> None:
+        """Count rows that were completed from a source."""
+        if count:
+            self.restored[source] = self.restored.get(source, 0) + count
+
+    def change(self, count: int, source: str = "") -> None:
+        """Recount saved rows that were corrected from a source, or that lost a value."""
+        count = min(count, self.saved)
+        self.saved -= count
+        if source:
+            self.restore(source, count)
+        else:
+            self.partial += count
+
+    @property
+    def there(self) -> int:
+        """The original number of rows, as far as known."""
+        return self.saved + sum(self.restored.values()) + self.partial + self.lost
 
     @property
     def kept(self) -> int:
         """Rows in the new database."""
-        told = self.saved + sum(self.restored.values()) + self.partial
-        return told + sum(self.added.values())
+        return self.there - self.lost + sum(self.added.values())
 
     @property
     def sentence(self) -> str:
@@ -89,6 +109,11 @@ class SalvageResult:
         return next((table for table in self.tables if table.name == name), None)
 
     @property
+    def has_rows(self) -> bool:
+        """Whether any row was saved; every release knows its own schema version."""
+        return any(table.kept for table in self.tables if table.name != "schema_version")
+
+    @property
     def complete(self) -> bool:
         """Every row that there was is there again, as it was."""
         short = any(table.lost or table.partial or table.unsure for table in self.tables)
@@ -102,39 +127,39 @@ class SalvageResult:
         wanted = self.table("messages")
         noun = "message" if wanted and wanted.there else "row"
         tables = (wanted,) if wanted and wanted.there else self.tables
-        there = sum(one.there for one in tables)
-        cut = sum(one.partial for one in tables)
-        lost = sum(one.lost for one in tables)
+        there = sum(table.there for table in tables)
+        cut = sum(table.partial for table in tables)
+        lost = sum(table.lost for table in tables)
         saved = there - cut - lost
-        if any(one.unsure for one in tables):
-            told = text(
+        if any(table.unsure for table in tables):
+            sentence = text(
                 "Saves {saved}; {partial} in part; at least {lost} lost.",
                 saved=count(saved, noun),
                 partial=cut,
                 lost=lost,
             )
         else:
-            told = text(
+            sentence = text(
                 "Saves {saved} of {there}; {partial} in part; {lost} lost.",
                 saved=f"{saved:,}",
                 there=count(there, noun),
                 partial=cut,
                 lost=lost,
             )
-        return sentences(told, *self._other_losses(tables), "The damaged file is kept.")
+        return sentences(sentence, *self._other_losses(tables), "The damaged file is kept.")
 
-    def _other_losses(self, told: tuple[TableResult, ...]) -> Iterator[str]:
+    def _other_losses(self, others: tuple[TableResult, ...]) -> Iterator[str]:
         """What is lost besides the rows of these tables, one sentence for each table."""
-        for one in self.tables:
-            if one in told or not (one.partial or one.lost):
+        for table in self.tables:
+            if table in others or not (table.partial or table.lost):
                 continue
             yield text(
                 "{table}: {partial:,} in part; at least {lost:,} lost."
-                if one.unsure
+                if table.unsure
                 else "{table}: {partial:,} in part; {lost:,} lost.",
-                table=shown([one.name]),
-                partial=one.partial,
-                lost=one.lost,
+                table=shown([table.name]),
+                partial=table.partial,
+                lost=table.lost,
             )
         if self.lost:
             # not their names: in a damaged schema, a name can be any bytes of the file
@@ -143,53 +168,6 @@ class SalvageResult:
     @property
     def sentences(self) -> tuple[str, ...]:
         """Everything, for people; no content of any row is in it."""
-        told = [table.sentence for table in self.tables if table.there or table.added]
-        rows = [one for table in self.tables for one in table.incomplete]
-        return (*(f"Lost: {one}." for one in self.lost), *told, *rows, *self.notes)
-
-
-@dataclass
-class Tally:
-    """The counters of one table while its rows are salvaged."""
-
-    name: str
-    saved: int = 0
-    restored: dict[str, int] = field(default_factory=dict)
-    partial: int = 0
-    lost: int = 0
-    unsure: bool = False
-    added: dict[str, int] = field(default_factory=dict)
-    incomplete: PartialRows = field(default_factory=PartialRows)
-
-    def add(self, source: str) -> None:
-        """Count a row that only another file has."""
-        self.added[source] = self.added.get(source, 0) + 1
-
-    def restore(self, source: str, count: int = 1) -> None:
-        """Count rows that were completed from a source."""
-        if count:
-            self.restored[source] = self.restored.get(source, 0) + count
-
-    def change(self, count: int, source: str = "") -> None:
-        """Recount saved rows that were corrected from a source, or that lost a value."""
-        count = min(count, self.saved)
-        self.saved -= count
-        if source:
-            self.restore(source, count)
-        else:
-            self.partial += count
-
-    def close(self) -> TableResult:
-        """Return the final result."""
-        there = self.saved + sum(self.restored.values()) + self.partial + self.lost
-        return TableResult(
-            self.name,
-            there,
-            self.saved,
-            self.restored,
-            self.partial,
-            self.lost,
-            self.unsure,
-            self.added,
-            tuple(self.incomplete.sentences(self.name)),
-        )
+        tables = [table.sentence for table in self.tables if table.there or table.added]
+        rows = [line for table in self.tables for line in table.incomplete.sentences(table.name)]
+        return (*(f"Lost: {part}." for part in self.lost), *tables, *rows, *self.notes)

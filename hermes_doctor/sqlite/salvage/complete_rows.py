@@ -2,66 +2,123 @@
 
 from __future__ import annotations
 
+import re
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from hermes_doctor.sqlite.cells import LOST, LostValue, ReplacedText, Row
-from hermes_doctor.sqlite.column_rules import quote_name
-from hermes_doctor.sqlite.salvage import disputed_pages, partial_rows, rebuild
+from hermes_doctor.sqlite.blueprint import quote_name
+from hermes_doctor.sqlite.cells import LOST, LostValue, ReplacedText, Row, Value
+from hermes_doctor.sqlite.salvage import partial_rows
 from hermes_doctor.sqlite.salvage.account import (
     FROM_FULLTEXT_COPIES,
     FROM_INDEXES,
     FROM_TRANSCRIPTS,
-    Tally,
+    TableResult,
 )
-from hermes_doctor.sqlite.salvage.catalog import SalvagedCatalog
+from hermes_doctor.sqlite.salvage.assign_pages import AssignedPages, OrphanJudge
 from hermes_doctor.sqlite.salvage.fulltext_copies import FulltextCopies
 from hermes_doctor.sqlite.salvage.index_evidence import IndexEvidence, contains
+from hermes_doctor.sqlite.salvage.layouts import Layout, SalvagedCatalog
 from hermes_doctor.sqlite.salvage.load import LoadedTable
 from hermes_doctor.sqlite.salvage.older_copies import OlderCopies
-from hermes_doctor.sqlite.salvage.orphan_pages import OrphanJudge
-from hermes_doctor.sqlite.salvage.page_owners import AssignedPages
-from hermes_doctor.sqlite.salvage.survey import Survey
+from hermes_doctor.sqlite.salvage.survey import Survey, decode
 from hermes_doctor.sqlite.salvage.target import NewDatabase
 from hermes_doctor.sqlite.salvage.transcripts import SessionMessage, Transcripts
-from hermes_doctor.sqlite.table_rows import Value
+
+PLACEHOLDERS: Mapping[str, Mapping[str, Value]] = {
+    "sessions": {"source": "recovered", "started_at": 0},
+}
+"""Placeholder values for a row of which only references to it are left."""
+
+
+def has_required_values(layout: Layout, known: Mapping[str, Value]) -> bool:
+    """Whether these values are enough for a row, without inventing any."""
+    return all(
+        known.get(column.name) is not None
+        for place, column in enumerate(layout.columns)
+        if place != layout.rowid_column
+        and (column.key or (column.notnull and column.default is None))
+    )
+
+
+PARTS = re.compile(r"(?P<content>.*) (?P<tool_name>\S*) (?P<tool_calls>\[\{.*\}\])?", re.DOTALL)
+
+
+def message_from_text(text: str) -> dict[str, Value]:
+    """Parse a message from its full-text copy: content, tool name and tool calls in one text."""
+    parts = PARTS.fullmatch(text)
+    content = parts["content"] if parts else text
+    tool = (parts["tool_name"] or None) if parts else None
+    calls = parts["tool_calls"] if parts else None
+    role = "assistant" if calls else "tool" if tool else "user"
+    return {"role": role, "content": content, "tool_name": tool, "tool_calls": calls}
+
+
+def list_doubtful(
+    loaded: LoadedTable,
+    survey: Survey,
+    texts: FulltextCopies | None,
+    facts: Callable[[set[int]], Mapping[int, Mapping[str, Value]]],
+) -> None:
+    """List the rows that were read first, unless an index confirms them.
+
+    The row that claims a page second is cut before it.
+    """
+    leaves = {leaf.page for leaf in loaded.pages.tree.leaves}
+    rows: dict[int, Row] = {}
+    for mark in set(survey.disputed.values()):
+        if mark >> 16 in leaves:
+            row = decode(survey.cell(mark >> 16, mark & 0xFFFF))
+            if row is not None and row.whole and not (texts is not None and texts.agree(row)):
+                rows[row.rowid] = row
+    known = facts(set(rows)) if rows else {}
+    layout = loaded.pages.layout
+    for rowid, row in sorted(rows.items()):
+        if not _confirmed(layout.names, row, known.get(rowid, {})):
+            loaded.tally.change(1)
+            key = partial_rows.key_of(layout, row)
+            columns = partial_rows.last_columns(layout, row)
+            loaded.tally.incomplete.add(partial_rows.DOUBTFUL, columns, key)
+
+
+def _confirmed(names: tuple[str, ...], row: Row, facts: Mapping[str, Value]) -> bool:
+    """Whether an index has the same numbers as the row; they are behind its text."""
+    comparisons = [
+        row.values[place] == facts[name]
+        for place, name in enumerate(names[: len(row.values)])
+        if name in facts and row.kinds[place] == 7
+    ]
+    return bool(comparisons) and all(comparisons)
+
 
 Facts = dict[int, dict[str, Value]]
 MOST = 300_000
 """The most lost rows of a table that are searched for."""
 
 
+@dataclass
 class RowCompleter:
     """Completes one table after the other, after their readable rows were loaded."""
 
-    def __init__(
-        self,
-        survey: Survey,
-        catalog: SalvagedCatalog,
-        forest: AssignedPages,
-        target: NewDatabase,
-        texts: Mapping[str, FulltextCopies],
-        older_copies: OlderCopies,
-        transcripts: Transcripts,
-    ) -> None:
-        self.survey = survey
-        self.catalog = catalog
-        self.forest = forest
-        self.target = target
-        self.texts = texts
-        self.older_copies = older_copies
-        self.transcripts = transcripts
-        self.tallies: dict[str, Tally] = {}
-        self.transcribed = 0
-        """Messages whose text came from a transcript."""
-        self.withheld = 0
-        """Rows that an index names but that the table's own sound pages do not have."""
+    survey: Survey
+    catalog: SalvagedCatalog
+    forest: AssignedPages
+    target: NewDatabase
+    texts: Mapping[str, FulltextCopies]
+    older_copies: OlderCopies
+    transcripts: Transcripts
+    tallies: dict[str, TableResult] = field(default_factory=dict)
+    transcribed: int = 0
+    """Messages whose text came from a transcript."""
+    withheld: int = 0
+    """Rows that an index names but that the table's own sound pages do not have."""
 
-    def tally(self, name: str) -> Tally:
+    def tally(self, name: str) -> TableResult:
         """The counters of one table."""
-        return self.tallies.setdefault(name, Tally(name))
+        return self.tallies.setdefault(name, TableResult(name))
 
     def evidence(self, name: str) -> IndexEvidence:
         """The evidence from the indexes of a table."""
@@ -73,7 +130,7 @@ class RowCompleter:
         if self.survey.disputed and loaded.name not in self.target.extra:
             known = partial(self._facts, self.evidence(loaded.name))
             texts = self.texts.get(loaded.name)
-            disputed_pages.list_doubtful(loaded, self.survey, texts, known)
+            list_doubtful(loaded, self.survey, texts, known)
         if not (loaded.pages.damaged or loaded.pending or loaded.broken):
             return
         name = loaded.name
@@ -186,16 +243,17 @@ class RowCompleter:
 
         Returns the name of the source; empty if there is none.
         """
-        found = self.older_copies.row(self.target.layouts[loaded.name], rowid, facts)
-        if found is None or self._severed(loaded.name, found.values):
+        older_row = self.older_copies.row(self.target.layouts[loaded.name], rowid, facts)
+        if older_row is None:
             return ""
-        if jury is not None and jury.denies(rowid, found.values):
+        values, source = older_row
+        if self._severed(loaded.name, values) or (jury and jury.denies(rowid, values)):
             return ""
-        return found.source if self._insert(loaded.name, found.values, rowid) else ""
+        return source if self._insert(loaded.name, values, rowid) else ""
 
     def _severed(self, name: str, values: Mapping[str, Value]) -> bool:
         """Whether a row refers to a deleted one: a row that its sound table does not have."""
-        for child, parent, column in rebuild.foreign_keys(self.target, name):
+        for child, parent, column in self.target.foreign_keys(name):
             value = values.get(child)
             if value is None or self.forest.tables[parent].damaged:
                 continue
@@ -234,7 +292,7 @@ class RowCompleter:
         table, database = quote_name(loaded.name), self.target.database
         database.execute(f"CREATE INDEX salvage_talks ON {table}(session_id)")
         here = self.target.layouts[loaded.name].names
-        taken = set()
+        restored = set()
         for session, rowids in talks.items():
             rows = database.execute(
                 f"SELECT rowid, role, content FROM {table} WHERE session_id = ?", (session,)
@@ -243,20 +301,20 @@ class RowCompleter:
                 SessionMessage(rowid) for rowid in rowids
             ]
             entries.sort(key=lambda entry: entry.id)
-            told, exact = self.transcripts.lost(session, entries)
-            for rowid, values in told.items():
+            messages, exact = self.transcripts.lost(session, entries)
+            for rowid, values in messages.items():
                 known = {**values, **facts[rowid]}
                 known = {name: value for name, value in known.items() if name in here}
                 if not self._insert(loaded.name, known, rowid):
                     continue
-                taken.add(rowid)
+                restored.add(rowid)
                 if exact and known.get("timestamp") is not None:
                     loaded.tally.restore(FROM_TRANSCRIPTS)
                 else:
                     self._count_partial(loaded, known, rowid)
                     self.transcribed += 1
         database.execute("DROP INDEX salvage_talks")
-        return [rowid for rowid in gone if rowid not in taken]
+        return [rowid for rowid in gone if rowid not in restored]
 
     def _rebuild(self, loaded: LoadedTable, gone: Iterable[int], facts: Facts) -> None:
         """Rebuild rows from their index entries and the full-text copy of their text."""
@@ -264,7 +322,7 @@ class RowCompleter:
         texts = self.texts.get(loaded.name)
         for rowid in gone:
             known: dict[str, Any] = {
-                **rebuild.PLACEHOLDERS.get(loaded.name, {}),
+                **PLACEHOLDERS.get(loaded.name, {}),
                 **facts.get(rowid, {}),
             }
             text = texts.text(rowid) if texts is not None else None
@@ -273,12 +331,10 @@ class RowCompleter:
                     loaded.tally.lost += 1
                     continue
                 known = {
-                    **rebuild.message_from_text(text),
+                    **message_from_text(text),
                     **{k: v for k, v in known.items() if v is not None},
                 }
-            if rebuild.has_required_values(layout, known) and self._insert(
-                loaded.name, known, rowid
-            ):
+            if has_required_values(layout, known) and self._insert(loaded.name, known, rowid):
                 self._count_partial(loaded, known, rowid)
             else:
                 loaded.tally.lost += 1

@@ -10,14 +10,18 @@ import sqlite3
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from hermes_doctor.model import CannotFix
+from hermes_doctor.core.model import CannotFix
+from hermes_doctor.core.system.files import shown
 from hermes_doctor.sqlite import fulltext
-from hermes_doctor.sqlite.column_rules import quote_name
+from hermes_doctor.sqlite.blueprint import quote_name
 from hermes_doctor.sqlite.fulltext import FulltextIndex
-from hermes_doctor.sqlite.salvage.account import Tally
-from hermes_doctor.sqlite.salvage.catalog import SHADOW_SUFFIXES, SalvagedCatalog, shadow_tables
-from hermes_doctor.sqlite.salvage.virtual_tables import unknown_virtual_tables
-from hermes_doctor.system.files import shown
+from hermes_doctor.sqlite.salvage.account import TableResult
+from hermes_doctor.sqlite.salvage.layouts import (
+    SHADOW_SUFFIXES,
+    SalvagedCatalog,
+    shadow_tables,
+    unknown_virtual_tables,
+)
 
 if TYPE_CHECKING:
     from hermes_doctor.sqlite.salvage.target import NewDatabase
@@ -37,16 +41,16 @@ def create_triggers(target: NewDatabase, catalog: SalvagedCatalog) -> None:
     for entry in catalog.entries:
         if entry.kind != "trigger" or entry.name in target.blueprint.triggers:
             continue
-        made = _declared(target, entry.sql, "CREATE TRIGGER")
-        if made and not _works(target, entry.table):
+        works = _declared(target, entry.sql, "CREATE TRIGGER")
+        if works and not _works(target, entry.table):
             target.database.execute(f"DROP TRIGGER {quote_name(entry.name)}")
-            made = False
-        if not made:
+            works = False
+        if not works:
             target.lost.append(f"the trigger {shown([entry.name])}")
 
 
-def _declared(target: NewDatabase, sql: str | None, what: str) -> bool:
-    return bool(sql and sql.upper().startswith(what) and target.declare(sql))
+def _declared(target: NewDatabase, sql: str, what: str) -> bool:
+    return sql.upper().startswith(what) and target.declare(sql)
 
 
 def _works(target: NewDatabase, table: str) -> bool:
@@ -67,24 +71,26 @@ def _works(target: NewDatabase, table: str) -> bool:
 
 
 def restore_virtual_tables(
-    target: NewDatabase, catalog: SalvagedCatalog, tallies: Iterable[Tally]
+    target: NewDatabase, catalog: SalvagedCatalog, tallies: Iterable[TableResult]
 ) -> set[str]:
     """Create virtual tables from their saved shadow tables; return the tables used up for it."""
     counts = {tally.name: tally for tally in tallies}
-    taken: set[str] = set()
+    used: set[str] = set()
     target.database.execute("PRAGMA legacy_alter_table=ON")  # do not change other declarations
     for name, index in unknown_virtual_tables(catalog, target.blueprint).items():
         behind = sorted(shadow_tables([name], SHADOW_SUFFIXES).intersection(target.extra))
-        whole = not any(counts[one].lost or counts[one].unsure for one in behind if one in counts)
-        for one in behind:
-            target.database.execute(f"ALTER TABLE {quote_name(one)} RENAME TO {_aside(one)}")
-        made = _made(target, catalog.virtual[name], name, index, behind, whole=whole)
+        whole = not any(
+            counts[shadow].lost or counts[shadow].unsure for shadow in behind if shadow in counts
+        )
+        for shadow in behind:
+            target.database.execute(f"ALTER TABLE {quote_name(shadow)} RENAME TO {_aside(shadow)}")
+        restored = _made(target, catalog.virtual[name], name, index, behind, whole=whole)
         content = name + "_content"
-        if made:
-            taken.update(behind)
+        if restored:
+            used.update(behind)
             if content in counts:
                 counts[content].name = name
-                taken.discard(content)
+                used.discard(content)
         else:
             kept = content in behind
             target.lost.append(
@@ -96,10 +102,10 @@ def restore_virtual_tables(
                     f"ALTER TABLE {_aside(content)} RENAME TO {quote_name(content)}"
                 )
                 behind.remove(content)
-            taken.update(behind)
-        for one in behind:
-            target.database.execute(f"DROP TABLE {_aside(one)}")
-    return taken
+            used.update(behind)
+        for shadow in behind:
+            target.database.execute(f"DROP TABLE {_aside(shadow)}")
+    return used
 
 
 def _aside(name: str) -> str:
@@ -133,9 +139,9 @@ def _made(
                 raise CannotFix("its text is lost")
             fulltext.apply_settings(database, index, settings)
         elif whole and behind and fulltext.can_write_shadow_tables():
-            for one in behind:
-                database.execute(f"DELETE FROM {quote_name(one)}")
-                database.execute(f"INSERT INTO {quote_name(one)} SELECT * FROM {_aside(one)}")
+            for shadow in behind:
+                database.execute(f"DELETE FROM {quote_name(shadow)}")
+                database.execute(f"INSERT INTO {quote_name(shadow)} SELECT * FROM {_aside(shadow)}")
         else:
             raise CannotFix("a part of it is lost")
         if index is not None:

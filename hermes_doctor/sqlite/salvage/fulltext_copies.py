@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hermes_doctor.sqlite.cells import LOST, PARSE_ERRORS, LostValue, ReplacedText, Row, kinds_of
+from hermes_doctor.sqlite.cells import (
+    LOST,
+    PARSE_ERRORS,
+    LostValue,
+    ReplacedText,
+    Row,
+    Value,
+    kinds_of,
+)
 from hermes_doctor.sqlite.salvage.trees import ByRowid
-from hermes_doctor.sqlite.table_rows import Value
 
 
 class FulltextCopies:
@@ -109,19 +116,19 @@ class FulltextCopies:
         if sum(sizes) + len(sizes) - 1 != len(copy):
             return False
         at = 0
-        found: list[tuple[int, Value | LostValue]] = []
+        texts: list[tuple[int, Value | LostValue]] = []
         for place, size in zip(self.places, sizes, strict=True):
             if at and copy[at - 1 : at] != b" ":
                 return False
             if place < len(row.kinds) and row.kinds[place] >= 13:
                 try:
-                    found.append((place, copy[at : at + size].decode()))
+                    texts.append((place, copy[at : at + size].decode()))
                 except UnicodeDecodeError:
                     return False
             at += size + 1
         changed = [
             (place, value)
-            for place, value in found
+            for place, value in texts
             if row.values[place] is LOST or row.values[place] != value
         ]
         for place, value in changed:

@@ -1,21 +1,123 @@
-"""Read pages of a damaged database, optionally with its write-ahead log or journal applied."""
+"""Read pages of a damaged database, with its log or journal, without trusting its header."""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from hermes_doctor.message import text
-from hermes_doctor.model import CannotFix, CouldNotLook
+from hermes_doctor.core.model import CannotFix, CouldNotLook
+from hermes_doctor.core.system.files import open_regular
 from hermes_doctor.sqlite import rollback_journal as journals
-from hermes_doctor.sqlite.header import MAGIC
-from hermes_doctor.sqlite.salvage import geometry, log as logs
-from hermes_doctor.system.files import open_regular
+from hermes_doctor.sqlite.cells import LEAF, PARSE_ERRORS, local_size, page_header, varint
+from hermes_doctor.sqlite.header import MAGIC, PAGE_SIZES, page_size_of
+from hermes_doctor.sqlite.wal import DamagedLog, read_damaged
 
-BLOCK = 1 << 20
-"""Bytes read at once when all pages are read."""
+SAMPLE = 3000
+"""Pages that are sampled, spread over the file."""
+
+BLOCK, LOOKED = 1 << 20, 1 << 25
+"""Bytes read at once, and bytes that are searched for a declaration."""
+
+
+def page_size(fd: int, length: int) -> int:
+    """The page size in the header, unless the pages prove another one."""
+    start = os.pread(fd, 100, 0)
+    claimed = page_size_of(start) if len(start) == 100 else 0
+    pages = int.from_bytes(start[28:32], "big") if len(start) == 100 else 0
+    if claimed and start[:16] == MAGIC and pages * claimed == length:
+        return claimed  # two fields and the file agree
+    votes = {size: _fit(fd, length, size) for size in sorted(PAGE_SIZES) if size <= length}
+    if not votes:
+        return claimed or 4096
+    counted = length // pages if pages and length % pages == 0 else 0
+    if counted in votes and votes[counted] > votes.get(claimed, (0.0, 0)):
+        return counted  # the page count gives their size, and the pages agree
+    best = max(votes, key=lambda size: votes[size])
+    share, _ = votes.get(claimed, (0.0, 0))
+    if claimed in votes and (share >= 0.5 * votes[best][0] or votes[best][1] < 8):
+        return claimed
+    return best
+
+
+def is_utf16(fd: int, length: int) -> bool:
+    """Whether the text is UTF-16, according to the encoding of the first CREATE TABLE.
+
+    The header is used only if none is found, because it is the most likely part to be damaged.
+    """
+    word = "CREATE TABLE"
+    forms = [word.encode(), word.encode("utf-16-le"), word.encode("utf-16-be")]
+    for start in range(0, min(length, LOOKED), BLOCK):
+        block = os.pread(fd, BLOCK + 64, start)
+        places = {form: at for form in forms if (at := block.find(form)) >= 0}
+        if places:
+            return min(places, key=places.__getitem__) != forms[0]
+    head = os.pread(fd, 60, 0)
+    return head[:16] == MAGIC and head[56:60] in (b"\0\0\0\2", b"\0\0\0\3")
+
+
+def _fit(fd: int, length: int, size: int) -> tuple[float, int]:
+    """The share and the number of sampled pages that are b-tree pages of this size."""
+    count = length // size
+    step = max(1, count // SAMPLE)
+    good = looked = 0
+    for number in range(1, count, step):
+        page = os.pread(fd, size, number * size)
+        if len(page) < size:
+            break
+        looked += 1
+        header = page_header(page, 0, size)
+        if not header or not header[1]:
+            continue
+        kind, cells = header
+        last = max(cells)
+        # A page header at a multiple of the true size also fits a size that is too large, but then
+        # all cells are in the first half. So a cell must end where the page ends.
+        if last < size and min(cells) >= 8 and len(set(cells)) == len(cells):
+            good += last >= size // 2 or (kind == LEAF and _end(page, last, size) > size - 256)
+    return (good / looked if looked else 0.0), good
+
+
+def _end(page: bytes, at: int, usable: int) -> int:
+    """The offset at which a cell of a table leaf ends; 0 if that is past the page."""
+    try:
+        length, body = varint(page, at)
+        _, body = varint(page, body)
+    except PARSE_ERRORS:
+        return 0
+    here = local_size(length, usable, index=False)
+    end = body + here + (4 if here < length else 0)
+    return end if end <= len(page) else 0
+
+
+def reserved_bytes(fd: int, length: int, size: int) -> int:
+    """The number of reserved bytes at the end of each page, derived from where cells end."""
+    start = os.pread(fd, 100, 0)
+    claimed = start[20] if len(start) == 100 and start[:16] == MAGIC else 0
+    ends: Counter[int] = Counter()
+    count = length // size
+    for number in range(1, count, max(1, count // SAMPLE)):
+        page = os.pread(fd, size, number * size)
+        header = page_header(page, 0, size) if len(page) == size else None
+        if not header or header[0] != LEAF or not header[1]:
+            continue
+        at = max(header[1])
+        try:
+            whole, _ = varint(page, at)
+        except PARSE_ERRORS:
+            continue
+        end = _end(page, at, size) if whole <= size - 35 else 0
+        if end:
+            ends[size - end] += 1
+    if ends:
+        ((spare, votes),) = ends.most_common(1)
+        if spare != claimed and spare < 256 and votes > 0.3 * ends.total():
+            return spare
+    return claimed if size - claimed >= 480 else 0
+
+
 GAP = 1 << 20
 """The most pages that the size in a log or journal may exceed the file by."""
 
@@ -26,13 +128,13 @@ class DamagedFile:
     def __init__(self, fd: int, wal: int | None, journal: int | None) -> None:
         self.fd = fd
         self.size = os.fstat(fd).st_size
-        self.page_size = geometry.page_size(fd, self.size)
-        self.reserved = geometry.reserved_bytes(fd, self.size, self.page_size)
+        self.page_size = page_size(fd, self.size)
+        self.reserved = reserved_bytes(fd, self.size, self.page_size)
         self.usable = self.page_size - self.reserved
         self.file_pages = -(-self.size // self.page_size)
         self.wal = wal
         self.journal = journal
-        self.log = logs.read(wal, self.page_size) if wal is not None else logs.DamagedLog()
+        self.log = read_damaged(wal, self.page_size) if wal is not None else DamagedLog()
         self.undo = (
             journals.read(journal, self.page_size) if journal is not None else journals.NOTHING
         )
@@ -68,8 +170,8 @@ class DamagedFile:
     def claimed(self) -> int:
         """The page count before a possible truncation: other pages may point past the end."""
         first = self.page(1)
-        said = int.from_bytes(first[28:32], "big") if first.startswith(MAGIC) else 0
-        return max(self.count, said)
+        stored = int.from_bytes(first[28:32], "big") if first.startswith(MAGIC) else 0
+        return max(self.count, stored)
 
     @property
     def auto_vacuum(self) -> int:
@@ -101,8 +203,8 @@ class DamagedFile:
 
         If the file is missing or truncated, the size in its log or journal counts.
         """
-        told = max(self.log.pages, self.undo.pages)
-        return max(self.file_pages + places, min(told, self.file_pages + GAP))
+        logged = max(self.log.pages, self.undo.pages)
+        return max(self.file_pages + places, min(logged, self.file_pages + GAP))
 
     def page(self, number: int) -> bytes:
         """One page, counted from 1."""
@@ -141,12 +243,10 @@ def open_image(source: Path) -> Iterator[DamagedFile]:
 
         try:
             main = descriptor(source)
-            if geometry.is_utf16(main, os.fstat(main).st_size):
+            if is_utf16(main, os.fstat(main).st_size):
                 raise CannotFix(
-                    text(
-                        "the text of {source} is UTF-16, which hermes-doctor does not read",
-                        source=source.name,
-                    )
+                    "the text of {source} is UTF-16, which hermes-doctor does not read",
+                    source=source.name,
                 )
             sidecars: list[int | None] = [None, None]
             for place, suffix in enumerate(("-wal", "-journal")):
@@ -155,10 +255,8 @@ def open_image(source: Path) -> Iterator[DamagedFile]:
             image = DamagedFile(main, *sidecars)
         except OSError as error:
             raise CouldNotLook(
-                text(
-                    "{source}: {reason}",
-                    source=source.name,
-                    reason=os.strerror(error.errno or 0).lower(),
-                )
+                "{source}: {reason}",
+                source=source.name,
+                reason=os.strerror(error.errno or 0).lower(),
             ) from error
         yield image

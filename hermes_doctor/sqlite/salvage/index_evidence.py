@@ -7,17 +7,103 @@ when the file was last sound, and a complete index proves which rows did not exi
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, islice
 
-from hermes_doctor.sqlite.cells import LostValue
+from hermes_doctor.sqlite.cells import (
+    INDEX_INTERIOR,
+    INDEX_LEAF,
+    PARSE_ERRORS,
+    LostValue,
+    ReplacedText,
+    Value,
+    record,
+)
 from hermes_doctor.sqlite.salvage import trees
-from hermes_doctor.sqlite.salvage.catalog import Index, SalvagedCatalog
-from hermes_doctor.sqlite.salvage.complete_ranges import CompleteRanges, sort_key
-from hermes_doctor.sqlite.salvage.survey import Survey
+from hermes_doctor.sqlite.salvage.layouts import Index, SalvagedCatalog
+from hermes_doctor.sqlite.salvage.survey import DEEPEST, Survey
 from hermes_doctor.sqlite.salvage.trees import Tree
-from hermes_doctor.sqlite.table_rows import Value
+
+Key = tuple[tuple[int, float | bytes], ...]
+FIRST: Key = ()
+"""Sorts before every key."""
+LAST: Key = ((9, 0),)
+"""Sorts after every key."""
+
+
+def sort_key(values: Sequence[Value | LostValue]) -> Key | None:
+    """A sort key in SQLite's order; None if one of the values is unknown."""
+    parts: list[tuple[int, float | bytes]] = []
+    for value in values:
+        if value is None:
+            parts.append((0, 0))
+        elif isinstance(value, int | float):
+            parts.append((1, value))
+        elif isinstance(value, LostValue | ReplacedText):
+            return None
+        elif isinstance(value, str):
+            parts.append((2, value.encode()))
+        else:
+            parts.append((3, bytes(value)))
+    return tuple(parts)
+
+
+class CompleteRanges:
+    """The ranges of keys in which an index is complete."""
+
+    def __init__(self, survey: Survey, root: int, width: int) -> None:
+        self.lows: list[Key] = []
+        self.highs: list[Key] = []
+        self._visited: set[int] = set()
+        low: Key | None = FIRST
+        last = FIRST
+        for entry in self._walk(survey, root, width, 0):
+            if entry is not None and entry <= last:  # another sort order: descending, or NOCASE
+                self.lows, self.highs = [], []
+                return
+            if entry is None and low is not None:
+                self._add(low, last)
+                low = None
+            elif entry is not None:
+                low = entry if low is None else low
+                last = entry
+        if low is not None:
+            self._add(low, LAST)
+
+    def _add(self, low: Key, high: Key) -> None:
+        if low < high:
+            self.lows.append(low)
+            self.highs.append(high)
+
+    def cover(self, wanted: Key) -> bool:
+        """Whether the index is complete at this key."""
+        place = bisect_right(self.lows, wanted) - 1
+        return place >= 0 and wanted <= self.highs[place]
+
+    def _walk(self, survey: Survey, page: int, width: int, depth: int) -> Iterator[Key | None]:
+        """The keys in order, each with the rowid last; None where entries are missing."""
+        kind = survey.kinds[page] if 0 < page <= survey.image.count else 0
+        if kind not in (INDEX_LEAF, INDEX_INTERIOR) or page in self._visited or depth > DEEPEST:
+            yield None
+            return
+        self._visited.add(page)
+        children = survey.index_children(page) if kind == INDEX_INTERIOR else []
+        for place, payload in enumerate(survey.entries(page)):
+            if place < len(children):
+                yield from self._walk(survey, children[place], width, depth + 1)
+            yield _entry(payload, width)
+        if children:
+            yield from self._walk(survey, children[-1], width, depth + 1)
+
+
+def _entry(payload: bytes, width: int) -> Key | None:
+    try:
+        values = record(payload)
+    except PARSE_ERRORS:
+        return None
+    return sort_key(values) if len(values) == width else None
+
 
 MOST = 10_000_000
 """The most rows that an index may name; one with more is not trusted."""
@@ -31,16 +117,16 @@ class IndexEvidence:
     ) -> None:
         self.survey = survey
         self.copies = copies
-        self.indexes = [one for one in catalog.indexes if one.table == table]
-        self.walks = {one.name: trees.walk_index(survey, one.root) for one in self.indexes}
-        full = [one for one in self.indexes if not one.partial]
-        sound = [one for one in full if self.walks[one.name].whole]
+        self.indexes = [index for index in catalog.indexes if index.table == table]
+        self.walks = {index.name: trees.walk_index(survey, index.root) for index in self.indexes}
+        full = [index for index in self.indexes if not index.partial]
+        sound = [full_index for full_index in full if self.walks[full_index.name].whole]
         self.whole = bool(sound)
         """At least one index is complete, so it names every row."""
         self.known = bool(full) or any(tree.leaves for tree in copies)
         ids = array("q")
-        for one in full:  # all indexes, because one may lack entries that others have
-            ids.extend(islice((rowid for _, rowid in self.entries(one)), MOST))
+        for full_index in full:  # all indexes, because one may lack entries that others have
+            ids.extend(islice((rowid for _, rowid in self.entries(full_index)), MOST))
         self.whole = self.whole and len(ids) < MOST
         if not sound:  # also use the full-text copies, which have the same rowids
             for leaf in (leaf for tree in copies for leaf in tree.leaves):
@@ -74,9 +160,13 @@ class IndexEvidence:
     def lacks(self, rowid: int, values: Mapping[str, Value | LostValue]) -> bool:
         """Whether an index is complete around the key of this row, but has no entry for it."""
         if self._spans is None:
-            full = [one for one in self.indexes if not one.partial]
+            full = [index for index in self.indexes if not index.partial]
             self._spans = [
-                (one, CompleteRanges(self.survey, one.root, len(one.columns) + 1)) for one in full
+                (
+                    full_index,
+                    CompleteRanges(self.survey, full_index.root, len(full_index.columns) + 1),
+                )
+                for full_index in full
             ]
         for index, spans in self._spans:
             if all(column in values for column in index.columns):
@@ -91,12 +181,12 @@ class IndexEvidence:
             if index.columns == (column,) and not index.partial and self.whole:
                 if not self.walks[index.name].whole:
                     continue
-                found = frozenset(
+                values_of_column = frozenset(
                     values[0]
                     for values, _ in self.entries(index)
                     if not isinstance(values[0], LostValue)
                 )
-                return found if self.whole else None
+                return values_of_column if self.whole else None
         return None
 
 

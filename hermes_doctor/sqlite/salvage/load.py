@@ -7,18 +7,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
-from hermes_doctor.sqlite.cells import Cell, RawText, ReplacedText, Row
-from hermes_doctor.sqlite.salvage import partial_rows, row_fit
-from hermes_doctor.sqlite.salvage.account import FROM_FULLTEXT_COPIES, ONLY_FITTING_VALUE, Tally
-from hermes_doctor.sqlite.salvage.catalog import Layout
+from hermes_doctor.sqlite.cells import Cell, LostValue, RawText, ReplacedText, Row, Value
+from hermes_doctor.sqlite.salvage import partial_rows, row_fit, trees
+from hermes_doctor.sqlite.salvage.account import (
+    FROM_FULLTEXT_COPIES,
+    ONLY_FITTING_VALUE,
+    TableResult,
+)
+from hermes_doctor.sqlite.salvage.assign_pages import TablePages
 from hermes_doctor.sqlite.salvage.fulltext_copies import FulltextCopies
 from hermes_doctor.sqlite.salvage.index_evidence import IndexEvidence
-from hermes_doctor.sqlite.salvage.page_owners import TablePages
-from hermes_doctor.sqlite.salvage.shape import ColumnMapping
+from hermes_doctor.sqlite.salvage.layouts import Layout
+from hermes_doctor.sqlite.salvage.row_fit import ColumnMapping, parse_literal
 from hermes_doctor.sqlite.salvage.sound_part import sound_part
 from hermes_doctor.sqlite.salvage.survey import Leaf, Survey, decode
 from hermes_doctor.sqlite.salvage.target import NewDatabase
-from hermes_doctor.sqlite.table_rows import Value
 
 BATCH = 4000
 """Rows per transaction."""
@@ -33,7 +36,7 @@ class LoadedTable:
 
     name: str
     pages: TablePages
-    tally: Tally
+    tally: TableResult
     shape: ColumnMapping
     pending: list[Row] = field(default_factory=list)
     """Incomplete rows that are not yet in the new database."""
@@ -74,38 +77,27 @@ def insert_in_batches(
         yield batch.count, added
 
 
+@dataclass
 class Loader:
     """Loads one table after the other."""
 
-    def __init__(
-        self,
-        survey: Survey,
-        target: NewDatabase,
-        texts: Mapping[str, FulltextCopies],
-        get_evidence: Callable[[str], IndexEvidence],
-        step: Callable[[int], None],
-    ) -> None:
-        self.survey = survey
-        self.get_evidence = get_evidence
-        self.target = target
-        self.texts = texts
-        self.step = step
-        """Called with the number of leaves that were read."""
+    survey: Survey
+    target: NewDatabase
+    texts: Mapping[str, FulltextCopies]
+    get_evidence: Callable[[str], IndexEvidence]
+    step: Callable[[int], None]
+    """Called with the number of leaves that were read."""
 
-    def load(
-        self, name: str, pages: TablePages, committed: Callable[[int], None] | None = None
-    ) -> LoadedTable:
-        """Load all rows of one table; `committed` is called after each batch."""
+    def load(self, name: str, pages: TablePages) -> LoadedTable:
+        """Load all rows of one table."""
         shape = ColumnMapping(pages.layout, self.target.layouts[name])
-        loaded = LoadedTable(name, pages, Tally(name), shape)
+        loaded = LoadedTable(name, pages, TableResult(name), shape)
         rows = self._rows(loaded)
         tally = loaded.tally
         for count, added in insert_in_batches(self.target, name, shape.columns, rows):
             tally.saved -= count - added  # the same row on two pages
             if name in self.target.extra:  # or a row that its own table rejects
                 tally.lost += count - added
-            if committed:
-                committed(added)
         return loaded
 
     def _rows(self, loaded: LoadedTable) -> Iterator[list[Value]]:
@@ -215,14 +207,11 @@ def _belongs(layout: Layout, row: Row) -> bool:
         layout.rowid_column : layout.rowid_column + 1
     ] != [0]:
         return False
-    return row_fit.fits(layout, row) or 4 * _affine(layout, row) >= 3 * len(row.kinds)
-
-
-def _affine(layout: Layout, row: Row) -> int:
-    return sum(
+    fitting = sum(
         row_fit.fits_affinity(column.type, kind)
         for column, kind in zip(layout.columns, row.kinds, strict=False)
     )
+    return row_fit.fits(layout, row) or 4 * fitting >= 3 * len(row.kinds)
 
 
 def _straightened(ids: list[int], leaf: Leaf) -> list[int | None]:
@@ -250,7 +239,7 @@ def _mend_role(shape: ColumnMapping, row: Row) -> bool:
     role = row.values[shape.role]
     if role in row_fit.ROLES or not isinstance(role, str):
         return False
-    near = [one for one in row_fit.ROLES if _apart(one, role) == 1]
+    near = [known for known in row_fit.ROLES if _apart(known, role) == 1]
     if len(near) == 1:
         row.values[shape.role] = near[0]
     return len(near) == 1
@@ -260,3 +249,37 @@ def _apart(one: str, other: str) -> int:
     if len(one) != len(other):
         return len(one)
     return sum(a != b for a, b in zip(one, other, strict=True))
+
+
+def load_clustered(survey: Survey, target: NewDatabase, layout: Layout, root: int) -> TableResult:
+    """Copy all rows that are reachable from the table's root page."""
+    tally = TableResult(layout.name)
+    walk = trees.walk_index(survey, root)
+    tally.unsure = not walk.whole
+    columns = [name for name in layout.stored if name not in layout.computed]
+    for count, added in insert_in_batches(
+        target, layout.name, columns, _clustered_rows(survey, layout, walk, columns, tally)
+    ):
+        tally.saved += added
+        tally.lost += count - added
+    return tally
+
+
+def _clustered_rows(
+    survey: Survey,
+    layout: Layout,
+    walk: trees.IndexPages,
+    columns: Sequence[str],
+    tally: TableResult,
+) -> Iterator[list[Value]]:
+    keys = sum(bool(column.key) for column in layout.columns)
+    defaults = {column.name: parse_literal(column.default) for column in layout.columns}
+    for values in trees.index_entries(survey, walk):
+        if not keys <= len(values) <= len(layout.stored):
+            tally.lost += 1
+            continue
+        row = dict(defaults)
+        for name, value in zip(layout.stored, values, strict=False):
+            assert not isinstance(value, LostValue)  # an incomplete entry has no values
+            row[name] = RawText(value.raw) if isinstance(value, ReplacedText) else value
+        yield [row[name] for name in columns]

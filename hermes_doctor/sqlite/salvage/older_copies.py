@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from hermes_doctor.sqlite.cells import LOST, LostValue, ReplacedText, Row
-from hermes_doctor.sqlite.column_rules import quote_name
+from hermes_doctor.core.system import disk
+from hermes_doctor.core.system.files import snapshot
+from hermes_doctor.sqlite.blueprint import quote_name
+from hermes_doctor.sqlite.cells import LOST, LostValue, ReplacedText, Row, Value
 from hermes_doctor.sqlite.files import sidecars
-from hermes_doctor.sqlite.salvage.catalog import Layout, layout_of
-from hermes_doctor.sqlite.table_rows import Value
-from hermes_doctor.system import disk
-from hermes_doctor.system.files import snapshot
+from hermes_doctor.sqlite.salvage.layouts import Layout, layout_of
 
 
 @dataclass(frozen=True)
@@ -30,12 +29,8 @@ class OlderFile:
     """When it was made; the newest is used first."""
 
 
-@dataclass(frozen=True)
-class FoundRow:
-    """A row of another database."""
-
-    values: Mapping[str, Value]
-    source: str
+FoundRow = tuple[dict[str, Value], str]
+"""The values of a row of another database, and the name of that file."""
 
 
 class OlderCopies:
@@ -125,13 +120,13 @@ class OlderCopies:
                 values = [facts[key] for key in keys]  # type: ignore[misc]
             else:
                 continue
-            found = _one(database, layout.name, columns, where, values)
-            if found is None or any(
-                column in found and value is not None and found[column] != value
+            row = _one(database, layout.name, columns, where, values)
+            if row is None or any(
+                column in row and value is not None and row[column] != value
                 for column, value in facts.items()
             ):
                 continue
-            return FoundRow(found, source.name)
+            return row, source.name
         return None
 
     def complete(self, layout: Layout, row: Row) -> str:
@@ -144,13 +139,14 @@ class OlderCopies:
             for column, value in zip(layout.columns, row.values, strict=False)
             if not isinstance(value, LostValue | ReplacedText) and value is not None
         }
-        found = self.row(layout, row.rowid, facts)
-        if found is None:
+        older_row = self.row(layout, row.rowid, facts)
+        if older_row is None:
             return ""
+        values, source = older_row
         for place, value in enumerate(row.values):
-            if value is LOST and layout.columns[place].name in found.values:
-                row.values[place] = found.values[layout.columns[place].name]
-        return "" if LOST in row.values else found.source
+            if value is LOST and layout.columns[place].name in values:
+                row.values[place] = values[layout.columns[place].name]
+        return "" if LOST in row.values else source
 
     def _columns(self, place: int, layout: Layout) -> list[str] | None:
         """The columns that a table has in both databases."""
@@ -171,12 +167,12 @@ def _one(
 ) -> dict[str, Value] | None:
     fields = ", ".join(map(quote_name, columns))
     try:
-        found = database.execute(
+        row = database.execute(
             f"SELECT {fields} FROM {quote_name(table)} WHERE {where}", values
         ).fetchone()
     except (sqlite3.Error, OverflowError):
         return None
-    return dict(zip(columns, found, strict=True)) if found else None
+    return dict(zip(columns, row, strict=True)) if row else None
 
 
 def _sound(address: str) -> sqlite3.Connection | None:

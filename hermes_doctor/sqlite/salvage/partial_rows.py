@@ -7,13 +7,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from hermes_doctor.message import text
+from hermes_doctor.core.message import text
+from hermes_doctor.core.system.files import shown
 from hermes_doctor.sqlite.blueprint import Column
-from hermes_doctor.sqlite.cells import LOST, ReplacedText, Row
+from hermes_doctor.sqlite.cells import LOST, ReplacedText, Row, Value
 from hermes_doctor.sqlite.salvage import row_fit
-from hermes_doctor.sqlite.salvage.catalog import Layout
-from hermes_doctor.sqlite.table_rows import Value
-from hermes_doctor.system.files import shown
+from hermes_doctor.sqlite.salvage.layouts import Layout
 
 MARK = " [hermes-doctor: the rest of this text was lost]"
 """The end of a text of which only the beginning is left."""
@@ -80,14 +79,14 @@ def keep_beginning(layout: Layout, row: Row) -> dict[str, list[str]]:
     Only the first lost value has a beginning.
     """
     lost = [place for place, value in enumerate(row.values) if value is LOST]
-    found: dict[str, list[str]] = {}
+    losses: dict[str, list[str]] = {}
     if lost and row.rest:
         place = lost.pop(0)
         kept = _beginning(layout.columns[place], row, place)
-        found[OMITTED if kept is None else CUT] = [layout.columns[place].name]
+        losses[OMITTED if kept is None else CUT] = [layout.columns[place].name]
         row.values[place] = LOST if kept is None else kept
-    found[LOST_VALUE] = [layout.columns[place].name for place in lost]
-    return found
+    losses[LOST_VALUE] = [layout.columns[place].name for place in lost]
+    return losses
 
 
 def _beginning(column: Column, row: Row, place: int) -> str | None:
@@ -110,10 +109,10 @@ def _beginning(column: Column, row: Row, place: int) -> str | None:
 
 def _texts(parts: str) -> Iterator[str]:
     """The texts of a truncated list of parts, without its images."""
-    for found in _TEXT_PART.findall(parts):
+    for part in _TEXT_PART.findall(parts):
         for end in range(7):  # an escape at the end may be truncated
             try:
-                yield str(json.loads(f'"{found[: len(found) - end]}"', strict=False))
+                yield str(json.loads(f'"{part[: len(part) - end]}"', strict=False))
             except ValueError:
                 continue
             break

@@ -1,39 +1,58 @@
-"""Run one salvage, from reading the first page to checking the new database."""
+"""Save every readable row of a damaged database into a new one with its release's schema.
+
+The damaged file is parsed page by page by our own code and never opened by SQLite. The new one is
+written only by SQLite, with bound values, and is checked before it is used.
+"""
 
 from __future__ import annotations
 
-import contextlib
+import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from hermes_doctor.core.model import CannotFix
+from hermes_doctor.core.system.files import shown
 from hermes_doctor.sqlite import fulltext
-from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.column_rules import quote_name
-from hermes_doctor.sqlite.fulltext_coverage import HIGH_WATER, META, PROGRESS
-from hermes_doctor.sqlite.salvage import (
-    catalog as catalogs,
-    clustered,
-    foreign,
-    notes,
-    rebuild,
-    references,
-    views,
-)
-from hermes_doctor.sqlite.salvage.account import SalvageResult, Tally
-from hermes_doctor.sqlite.salvage.catalog import Layout, SalvagedCatalog
+from hermes_doctor.sqlite.blueprint import Blueprint, quote_name
+from hermes_doctor.sqlite.examine.soundness import name_of
+from hermes_doctor.sqlite.salvage import foreign, layouts, references, views
+from hermes_doctor.sqlite.salvage.account import SalvageResult
+from hermes_doctor.sqlite.salvage.assign_pages import AssignedPages, assign_leaves
 from hermes_doctor.sqlite.salvage.complete_rows import RowCompleter
 from hermes_doctor.sqlite.salvage.fulltext_copies import FulltextCopies
-from hermes_doctor.sqlite.salvage.fulltext_worker import FulltextCheck, FulltextFiller
 from hermes_doctor.sqlite.salvage.image import DamagedFile, open_image
-from hermes_doctor.sqlite.salvage.load import LoadedTable, Loader
+from hermes_doctor.sqlite.salvage.layouts import Layout, SalvagedCatalog
+from hermes_doctor.sqlite.salvage.load import LoadedTable, Loader, load_clustered
 from hermes_doctor.sqlite.salvage.older_copies import OlderCopies, OlderFile
-from hermes_doctor.sqlite.salvage.page_owners import AssignedPages, assign_leaves
 from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.sqlite.salvage.target import NewDatabase, connect
 from hermes_doctor.sqlite.salvage.transcripts import Transcripts
 from hermes_doctor.sqlite.salvage.trees import ByRowid
-from hermes_doctor.system.files import shown
+
+
+def salvage(
+    source: Path,
+    target: Path,
+    blueprint: Blueprint,
+    *,
+    older_copies: Sequence[OlderFile] = (),
+    progress: Callable[[int, int], None] | None = None,
+) -> SalvageResult:
+    """Save the rows of the damaged database `source` into `target`, which must not exist.
+
+    `source` is a private copy with its write-ahead log or journal; it is only read. If it raises
+    CouldNotLook or CannotFix, there is no `target`.
+    """
+    if os.path.lexists(target):
+        raise CannotFix("{target} exists already", target=target.name)
+    try:
+        return SalvageRun(source, target, blueprint, older_copies, progress).run()
+    except (sqlite3.Error, OSError, MemoryError) as error:
+        name = name_of(error)
+        raise CannotFix(
+            "the salvage of {source} could not be finished ({name})", source=source.name, name=name
+        ) from error
 
 
 class SalvageRun:
@@ -75,75 +94,60 @@ class SalvageRun:
             self.older_copies.close()
             if self.target is not None:
                 self.target.database.close()
-            for suffix in ("", "-wal", "-shm", "-journal", "-fulltext"):
+            for suffix in ("", "-wal", "-shm", "-journal"):
                 if suffix or not finished:
                     self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
         return account
 
     def _salvage(self, image: DamagedFile) -> SalvageResult:
         self.total = 3 * image.count
-        (survey, catalog), told = views.choose_view(image, lambda _: self._step(4096))
-        self.notes += [told] if told else []
+        (survey, catalog), note = views.choose_view(image, lambda _: self._step(4096))
+        self.notes += [note] if note else []
         forest = self.assign_leaves(survey, catalog)
         texts = self._texts(survey, forest)
         self.target = target = NewDatabase(self.path, self.blueprint, catalog, image)
-        slow, quick = fulltext.split_slowest(self.indexes, threaded=target.shared)
-        beside = FulltextFiller(self.path, slow) if slow is not None else None
-        try:
-            mender = RowCompleter(
-                survey, catalog, forest, target, texts, self.older_copies, self.transcripts
-            )
-            loader = Loader(survey, target, texts, mender.evidence, self._step)
-            loaded = self._load(loader, forest, target, beside)
-            for table in sorted(loaded, key=lambda one: _dependent(target, one.name)):
-                mender.complete_table(table)
-            tallies = [table.tally for table in loaded]
-            tallies += self._clustered(survey, catalog, target)
-            self.notes += references.repair_references(mender)
-            self._sequences(survey, catalog, target, mender)
-            self._version(target, mender)
-            for index in quick:
-                fulltext.fill(target.database, index)
-            self._end_rebuild(target)
-            target.build_indexes(catalog)
-            proofs = self._prove_text(quick)  # while the slow one is still being filled
-            if beside is not None:
-                beside.finish(target.database)
-        finally:
-            if beside is not None:
-                beside.remove()
+        mender = RowCompleter(
+            survey, catalog, forest, target, texts, self.older_copies, self.transcripts
+        )
+        loader = Loader(survey, target, texts, mender.evidence, self._step)
+        loaded = self._load(loader, forest, target)
+        for table in sorted(loaded, key=lambda table: target.refers_to_others(table.name)):
+            mender.complete_table(table)
+        tallies = [table.tally for table in loaded]
+        tallies += [  # tables without rowids; Hermes itself has none
+            load_clustered(survey, target, target.layouts[name], catalog.root(name))
+            for name in target.extra
+            if not target.layouts[name].plain
+        ]
+        self.notes += references.repair_references(mender)
+        self._sequences(survey, catalog, target, mender)
+        self._version(target, mender)
+        for index in self.indexes:
+            fulltext.fill(target.database, index)
+        fulltext.end_rebuild(target.database)  # every row is indexed
+        target.build_indexes(catalog)
         foreign.create_views(target, catalog)
         theirs = foreign.restore_virtual_tables(target, catalog, tallies)
         for sql in self.blueprint.triggers.values():
             target.database.execute(sql)
         foreign.create_triggers(target, catalog)
-        proofs = self._prove(target, slow) + proofs
+        proofs = self._prove(target)
         self._step(self.total)
-        self.notes += notes.notes(image, catalog, forest, mender, target)
-        closed = tuple(tally.close() for tally in tallies if tally.name not in theirs)
-        return SalvageResult(closed, tuple(self.notes), proofs, tuple(target.lost))
+        self.notes += notes(image, catalog, forest, mender, target)
+        results = tuple(table for table in tallies if table.name not in theirs)
+        return SalvageResult(results, tuple(self.notes), proofs, tuple(target.lost))
 
     def assign_leaves(self, survey: Survey, catalog: SalvagedCatalog) -> AssignedPages:
         """Assign each leaf page to its table."""
         return assign_leaves(survey, catalog, self._known(catalog), self._copies(), self._sizes())
 
-    def _clustered(
-        self, survey: Survey, catalog: SalvagedCatalog, target: NewDatabase
-    ) -> list[Tally]:
-        """Load the tables without rowids; Hermes itself has none."""
-        return [
-            clustered.load(survey, target, target.layouts[name], catalog.root(name))
-            for name in target.extra
-            if not target.layouts[name].plain
-        ]
-
     def _known(self, catalog: SalvagedCatalog) -> dict[str, Sequence[Layout]]:
         """The possible layouts of all tables."""
-        known: dict[str, Sequence[Layout]] = dict(catalogs.expected_layouts(self.blueprint))
-        hidden = catalogs.shadow_tables(self.blueprint.virtual)
+        known: dict[str, Sequence[Layout]] = dict(layouts.expected_layouts(self.blueprint))
+        hidden = layouts.shadow_tables(self.blueprint.virtual)
         for index in self.indexes:
             if not index.external:
-                known[index.name + "_content"] = [catalogs.content_layout(index.name + "_content")]
+                known[index.name + "_content"] = [layouts.content_layout(index.name + "_content")]
         for name, layout in catalog.layouts.items():
             if name not in known and name not in hidden and layout.plain:
                 known[name] = [layout]
@@ -182,19 +186,15 @@ class SalvageRun:
         loader: Loader,
         forest: AssignedPages,
         target: NewDatabase,
-        beside: FulltextFiller | None,
     ) -> list[LoadedTable]:
-        """Load the table that a thread indexes first, then the others."""
-        first = beside.index.table if beside else ""
-        names = sorted(target.layouts, key=lambda name: name != first)
+        """Load the tables, except those of SQLite itself."""
         loaded = []
-        for name in names:
+        for name in target.layouts:
             stand = forest.tables.get(name)
             if stand is None or name.startswith("sqlite_"):
                 continue
-            told = beside.rows if beside and name == first else None
             try:
-                loaded.append(loader.load(name, stand, told))
+                loaded.append(loader.load(name, stand))
             except sqlite3.Error:
                 if name not in target.extra:
                     raise
@@ -231,45 +231,68 @@ class SalvageRun:
         """Store one schema version: that of the file if readable, else that of the release."""
         if self.blueprint.version is None or "schema_version" not in target.layouts:
             return
-        found = [
+        versions = [
             row[0]
             for row in target.database.execute("SELECT version FROM schema_version")
             if isinstance(row[0], int) and 0 < row[0] < 10_000
         ]
         target.database.execute("DELETE FROM schema_version")
-        version = found[0] if found else self.blueprint.version
+        version = versions[0] if versions else self.blueprint.version
         tally = mender.tally("schema_version")
-        if not found:
+        if not versions:
             tally.restore("the schema of the release")
         tally.unsure = False  # there is always exactly one row
         target.database.execute("INSERT INTO schema_version (version) VALUES (?)", (version,))
 
-    def _end_rebuild(self, target: NewDatabase) -> None:
-        """Delete the numbers of a rebuild that Hermes had not finished: every row is indexed."""
-        if META in target.layouts:
-            keys = [HIGH_WATER, PROGRESS]
-            target.database.execute(f"DELETE FROM {META} WHERE key IN (?, ?)", keys)
-
-    def _prove_text(self, indexes: Sequence[fulltext.FulltextIndex]) -> tuple[str, ...]:
-        """Check full-text tables through a new connection, without cached state."""
-        with contextlib.closing(connect(self.path)) as database:
-            return tuple(fulltext.check_integrity(database, index) for index in indexes)
-
-    def _prove(self, target: NewDatabase, slow: fulltext.FulltextIndex | None) -> tuple[str, ...]:
-        """Check the whole file, and in parallel the slowest full-text table."""
+    def _prove(self, target: NewDatabase) -> tuple[str, ...]:
+        """Check the whole file through a new connection, without cached state."""
         target.finish()
         target.database.close()
-        aside = FulltextCheck(self.path, slow) if slow else None
         target.database = connect(self.path)
-        try:
-            proofs = target.prove()
-            return (*proofs, aside.result()) if aside else proofs
-        finally:
-            target.database.close()
-            if aside:
-                aside.thread.join()
+        texts = (fulltext.check_integrity(target.database, index) for index in self.indexes)
+        return (*target.prove(), *texts)
 
 
-def _dependent(target: NewDatabase, name: str) -> bool:
-    """Whether a table refers to other tables, which then have to be completed first."""
-    return any(parent != name for _, parent, _ in rebuild.foreign_keys(target, name))
+def notes(
+    image: DamagedFile,
+    catalog: SalvagedCatalog,
+    forest: AssignedPages,
+    completer: RowCompleter,
+    target: NewDatabase,
+) -> list[str]:
+    """The notes on a finished salvage."""
+    sentences: list[str] = []
+    if not catalog.whole:
+        sentences.append(
+            "The list of tables is damaged. Tables that it no longer names and that the release "
+            "does not know are not in the new database."
+        )
+    if image.log.damaged:
+        sentences.append(
+            f"The write-ahead log is damaged. Pages of it that are lost: "
+            f"{image.log.dropped:,}; used although SQLite would not have read them: "
+            f"{image.log.frames_after_damage:,}."
+        )
+    if forest.skipped_leaves:
+        sentences.append(f"Pages of deleted rows, which stay deleted: {forest.skipped_leaves:,}.")
+    unproven = sum(
+        pages.unknown_rows for name, pages in forest.tables.items() if name in target.layouts
+    )
+    if unproven:
+        sentences.append(
+            f"Rows on pages without a parent; they may have been deleted earlier, and no evidence "
+            f"of that is left: {unproven:,}."
+        )
+    if completer.withheld:
+        sentences.append(
+            f"Rows that only an index names; they were not restored, because the pages where "
+            f"they would be are intact and do not have them: {completer.withheld:,}."
+        )
+    if completer.transcribed:
+        sentences.append(
+            f"Incomplete messages with text from transcripts: {completer.transcribed:,}."
+        )
+    refused = (
+        f"{name} is damaged itself and was not used." for name in completer.older_copies.refused
+    )
+    return [*sentences, *refused, *target.notes]

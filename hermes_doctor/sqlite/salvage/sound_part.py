@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from hermes_doctor.sqlite.cells import LOST, SIZES, Cell, ReplacedText, Row, kinds_of, local_size
-from hermes_doctor.sqlite.salvage.catalog import Layout
+from hermes_doctor.sqlite.salvage.layouts import Layout
 from hermes_doctor.sqlite.salvage.partial_rows import PROSE
 from hermes_doctor.sqlite.salvage.row_fit import EPOCH
 
@@ -126,9 +126,9 @@ def _damage(raw: bytes, start: int, pieces: _Pieces) -> Iterator[int]:
         raw.decode()
     except UnicodeDecodeError:
         yield from _invalid(raw, start, pieces)
-    for found in _ZEROS.finditer(raw):
-        at = start + found.start()
-        if pieces.number(at) and (found.end() - found.start() >= SECTOR or found.end() == len(raw)):
+    for zeros in _ZEROS.finditer(raw):
+        at = start + zeros.start()
+        if pieces.number(at) and (zeros.end() - zeros.start() >= SECTOR or zeros.end() == len(raw)):
             yield at
 
 
@@ -136,8 +136,8 @@ def _invalid(raw: bytes, start: int, pieces: _Pieces) -> Iterator[int]:
     """The first invalid byte of each page that has more than a few."""
     places: dict[int, list[int]] = {}
     text, at, done = raw.decode("utf-8", "surrogateescape"), start, 0
-    for found in _INVALID.finditer(text):
-        at += len(text[done : found.start()].encode("utf-8", "surrogateescape"))
-        done = found.start()
+    for character in _INVALID.finditer(text):
+        at += len(text[done : character.start()].encode("utf-8", "surrogateescape"))
+        done = character.start()
         places.setdefault(pieces.number(at), []).append(at)
     yield from (each[0] for each in places.values() if len(each) > FEW)

@@ -24,6 +24,7 @@ from hermes_doctor.sqlite.cells import (
     values_of,
     varint,
 )
+from hermes_doctor.sqlite.pages import first_byte
 from hermes_doctor.sqlite.salvage.image import DamagedFile
 
 LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
@@ -62,18 +63,23 @@ class Survey:
         """By overflow page that two cells claim: the cell that was read first."""
         zeros = bytes(image.page_size)
         for number, page in image.pages():
-            found = page_header(page, 100 if number == 1 else 0, self.usable)
-            if found is None:
+            header = page_header(page, first_byte(number), self.usable)
+            if header is None:
                 self.kinds[number] = BLANK if page == zeros else 0
-            elif found[0] in (LEAF, INDEX_LEAF):
-                self.kinds[number] = found[0]
+            elif header[0] in (LEAF, INDEX_LEAF):
+                self.kinds[number] = header[0]
             else:
-                self._interior(number, page, found)
+                self._interior(number, page, header)
             if progress and not number % 4096:
                 progress(number)
 
-    def _interior(self, number: int, page: bytes, found: tuple[int, tuple[int, ...]]) -> None:
-        kind, cells = found
+    def _read(self, number: int) -> tuple[bytes, int, tuple[int, ...]]:
+        """One page, its kind and the offsets of its cells; 0 and none if it has no cells."""
+        page = self.image.page(number)
+        return page, *(page_header(page, first_byte(number), self.usable) or (0, ()))
+
+    def _interior(self, number: int, page: bytes, header: tuple[int, tuple[int, ...]]) -> None:
+        kind, cells = header
         children = [child for child, _ in self._children(number, page, cells)]
         good = [child for child in children if 1 < child <= self.claimed]
         if 2 * len(good) < len(children):
@@ -92,18 +98,14 @@ class Survey:
                 yield struct.unpack_from(">I", page, at)[0], at + 4
             else:
                 yield 0, 0
-        start = 100 if number == 1 else 0
-        yield struct.unpack_from(">I", page, start + 8)[0], 0
+        yield struct.unpack_from(">I", page, first_byte(number) + 8)[0], 0
 
     def children(self, leaf: Leaf) -> list[Leaf]:
         """The children of an interior page of a table, with the rowids that each may contain."""
-        page = self.image.page(leaf.page)
-        found = page_header(page, 100 if leaf.page == 1 else 0, self.usable)
-        if not found:
-            return []
         below: list[tuple[int, int | None]] = []
         highest = leaf.low
-        for child, at in self._children(leaf.page, page, found[1]):
+        page, kind, cells = self._read(leaf.page)
+        for child, at in self._children(leaf.page, page, cells) if kind else ():
             key = None
             if at:
                 try:
@@ -121,16 +123,15 @@ class Survey:
             ranged.append(Leaf(child, LOWEST, above))
         ranged.reverse()
         low = leaf.low
-        for one, (_, key) in zip(ranged, below, strict=True):
-            one.low = low
+        for child_leaf, (_, key) in zip(ranged, below, strict=True):
+            child_leaf.low = low
             low = key if key is not None else low
         return ranged
 
     def index_children(self, number: int) -> list[int]:
         """The children of an interior page of an index."""
-        page = self.image.page(number)
-        found = page_header(page, 0, self.usable)
-        return [child for child, _ in self._children(number, page, found[1])] if found else []
+        page, kind, cells = self._read(number)
+        return [child for child, _ in self._children(number, page, cells)] if kind else []
 
     def top(self, number: int) -> int:
         """The topmost ancestor of a page."""
@@ -142,15 +143,13 @@ class Survey:
 
     def rowids(self, number: int) -> list[int]:
         """The rowids on a leaf, without reading its rows."""
-        page = self.image.page(number)
-        found = page_header(page, 100 if number == 1 else 0, self.usable)
-        return self._ids(page, found[1] if found else ())
+        page, _, cells = self._read(number)
+        return self._ids(page, cells)
 
     def edges(self, number: int) -> list[int]:
         """The first and the last rowid on a leaf."""
-        page = self.image.page(number)
-        found = page_header(page, 100 if number == 1 else 0, self.usable)
-        return self._ids(page, (found[1][0], found[1][-1]) if found and found[1] else ())
+        page, _, cells = self._read(number)
+        return self._ids(page, (cells[0], cells[-1]) if cells else ())
 
     @staticmethod
     def _ids(page: bytes, cells: tuple[int, ...]) -> list[int]:
@@ -167,18 +166,16 @@ class Survey:
 
         Without `whole`, overflow pages are not read.
         """
-        page = self.image.page(number)
-        found = page_header(page, 100 if number == 1 else 0, self.usable)
-        for place, at in enumerate(found[1] if found else ()):
+        page, _, cells = self._read(number)
+        for place, at in enumerate(cells):
             yield self._cell(page, at, (number << 16) + place, whole=whole)
 
     def cell(self, number: int, cell_number: int) -> Cell:
         """One cell of a table leaf, with its overflow pages."""
-        page = self.image.page(number)
-        found = page_header(page, 100 if number == 1 else 0, self.usable)
-        if not found or cell_number >= len(found[1]):
+        page, _, cells = self._read(number)
+        if cell_number >= len(cells):
             return NOTHING
-        return self._cell(page, found[1][cell_number], (number << 16) + cell_number, whole=True)
+        return self._cell(page, cells[cell_number], (number << 16) + cell_number, whole=True)
 
     def _cell(self, page: bytes, at: int, mark: int, *, whole: bool) -> Cell:
         try:
@@ -191,10 +188,9 @@ class Survey:
 
     def entries(self, number: int) -> Iterator[bytes]:
         """The complete payloads on a page of an index; that of a damaged entry is empty."""
-        page = self.image.page(number)
-        found = page_header(page, 0, self.usable)
-        skip = 4 if found and found[0] == INDEX_INTERIOR else 0
-        for place, at in enumerate(found[1] if found else ()):
+        page, kind, cells = self._read(number)
+        skip = 4 if kind == INDEX_INTERIOR else 0
+        for place, at in enumerate(cells):
             try:
                 length, body = varint(page, at + skip)
             except PARSE_ERRORS:

@@ -8,23 +8,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.model import CannotFix
-from hermes_doctor.sqlite.blueprint import Blueprint
+from hermes_doctor.core.model import CannotFix
+from hermes_doctor.core.system.files import shown
+from hermes_doctor.sqlite.blueprint import Blueprint, quote_name
 from hermes_doctor.sqlite.cells import RawText
-from hermes_doctor.sqlite.column_rules import quote_name
-from hermes_doctor.sqlite.integrity import integrity_errors
-from hermes_doctor.sqlite.salvage import virtual_tables
-from hermes_doctor.sqlite.salvage.catalog import (
+from hermes_doctor.sqlite.examine.soundness import integrity_errors
+from hermes_doctor.sqlite.salvage.image import DamagedFile
+from hermes_doctor.sqlite.salvage.layouts import (
     SHADOW_SUFFIXES,
     Layout,
     SalvagedCatalog,
     layout_of,
+    rebuildable_tables,
     shadow_tables,
 )
-from hermes_doctor.sqlite.salvage.image import DamagedFile
 from hermes_doctor.sqlite.salvage.partial_rows import LOST_VALUE, PartialRows, key_in
+from hermes_doctor.sqlite.salvage.row_fit import LITERAL
 from hermes_doctor.sqlite.schema import declares_only
-from hermes_doctor.system.files import shown
 
 CACHE = "PRAGMA cache_size=-8192"
 """8 MB, whatever the size of the database."""
@@ -33,7 +33,6 @@ CACHE = "PRAGMA cache_size=-8192"
 LARGEST = 512 * 1024 * 1024
 """The most bytes of a value; a declaration from the damaged file must not need more."""
 TYPE = re.compile(r"[A-Z0-9 ]*", re.ASCII)
-LITERAL = re.compile(r"-?\d+(\.\d+)?|'(?:[^']|'')*'", re.ASCII)
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -62,9 +61,7 @@ class NewDatabase:
         self.database = connect(path)
         self.database.execute(f"PRAGMA page_size={image.page_size}")
         self.database.execute(f"PRAGMA auto_vacuum={image.auto_vacuum}")
-        (mode,) = self.database.execute("PRAGMA journal_mode=WAL").fetchone()
-        self.shared = mode == "wal"
-        """Whether another connection can read while we write; not on some network drives."""
+        self.database.execute("PRAGMA journal_mode=WAL")
         for name, table in blueprint.tables.items():
             if not table.created_on_demand or name in catalog.layouts:
                 self.database.execute(table.sql)
@@ -101,9 +98,7 @@ class NewDatabase:
 
         Shadow tables of a virtual table are created only if their content cannot be rebuilt.
         """
-        hidden = shadow_tables(self.blueprint.virtual) | virtual_tables.rebuildable_tables(
-            catalog, self.blueprint
-        )
+        hidden = shadow_tables(self.blueprint.virtual) | rebuildable_tables(catalog, self.blueprint)
         behind = shadow_tables(catalog.virtual, SHADOW_SUFFIXES)
         for entry in catalog.entries:
             name = entry.name
@@ -204,13 +199,28 @@ class NewDatabase:
         wanted = quote_name(columns[0]) if len(columns) == 1 else "rowid"
         find = f"SELECT {wanted} FROM {quote_name(table)} WHERE rowid = ?"
         for rowid in rowids:
-            found = self.database.execute(find, (rowid,)).fetchone()
-            values = dict(zip(columns, found or (), strict=False))
+            row = self.database.execute(find, (rowid,)).fetchone()
+            values = dict(zip(columns, row or (), strict=False))
             yield key_in(layout, values, rowid)
 
     def dangling_rows(self, name: str) -> list[tuple[Any, ...]]:
         """The rows of a table that refer to missing rows."""
         return self.database.execute(f"PRAGMA foreign_key_check({quote_name(name)})").fetchall()
+
+    def foreign_keys(self, name: str) -> Iterator[tuple[str, str, str]]:
+        """The foreign keys of a table: column, referenced table, referenced column."""
+        keys: dict[int, list[tuple[str, str, str | None]]] = {}
+        for row in self.database.execute(f"PRAGMA foreign_key_list({quote_name(name)})"):
+            keys.setdefault(row[0], []).append((row[3], row[2], row[4]))
+        for pairs in keys.values():
+            child, parent, column = pairs[0]
+            if len(pairs) == 1 and parent in self.layouts:
+                own = next((c.name for c in self.layouts[parent].columns if c.key), "rowid")
+                yield child, parent, column or own
+
+    def refers_to_others(self, name: str) -> bool:
+        """Whether a table refers to other tables, which then have to be completed first."""
+        return any(parent != name for _, parent, _ in self.foreign_keys(name))
 
     def finish(self) -> None:
         """Leave WAL mode, so that the database is a single file."""

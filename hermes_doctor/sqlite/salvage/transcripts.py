@@ -18,10 +18,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hermes_doctor.model import CouldNotLook
+from hermes_doctor.core.model import CouldNotLook
+from hermes_doctor.core.system.files import MEGABYTE, read
+from hermes_doctor.sqlite.cells import Value
 from hermes_doctor.sqlite.salvage.older_copies import OlderFile
-from hermes_doctor.sqlite.table_rows import Value
-from hermes_doctor.system.files import MEGABYTE, read
 
 LIMIT = 64 * MEGABYTE
 Message = Mapping[str, Any]
@@ -66,11 +66,13 @@ class Transcripts:
         """
         for source in self.paths.get(session, ()):
             messages = _messages(source)
-            found = max((between(entries, order) for order in _orders(messages)), key=len)
-            if found:
+            placed = max((between(entries, order) for order in _orders(messages)), key=len)
+            if placed:
                 exact = source.path.suffix == ".jsonl"
                 whole = any(str(entry.content).startswith(PARTS) for entry in entries)
-                return {number: columns(one, whole) for number, one in found.items()}, exact
+                return {
+                    number: columns(message, whole) for number, message in placed.items()
+                }, exact
         return {}, False
 
 
@@ -81,9 +83,9 @@ def _orders(messages: Sequence[Message]) -> list[list[Message]]:
     if len(about) != 1:
         return [spoken]
     when = about[0].get("timestamp")
-    turn = sum(1 for _ in itertools.takewhile(lambda one: one.get("timestamp") == when, spoken))
+    turn = sum(1 for _ in itertools.takewhile(lambda entry: entry.get("timestamp") == when, spoken))
     last, first = [*spoken[:turn], *about, *spoken[turn:]], [*about, *spoken]
-    by_agent = any("finish_reason" in one for one in spoken[:turn])
+    by_agent = any("finish_reason" in entry for entry in spoken[:turn])
     return [last, first] if by_agent else [first, last]
 
 
@@ -93,14 +95,14 @@ def between(entries: Sequence[SessionMessage], messages: Sequence[Message]) -> d
     Both lists are split at messages that occur only once. A section is used if both lists have the
     same number of messages in it, and the messages that are not lost are equal.
     """
-    found: dict[int, Message] = {}
+    placed: dict[int, Message] = {}
     cuts = [(-1, -1), *_cuts(entries, messages), (len(entries), len(messages))]
     for (a, b), (c, d) in itertools.pairwise(cuts):
         mine, theirs = entries[a + 1 : c], messages[b + 1 : d]
         if len(mine) == len(theirs) and all(map(_agree, mine, theirs)):
             pairs = zip(mine, theirs, strict=True)
-            found |= {entry.id: message for entry, message in pairs if entry.role is None}
-    return found
+            placed |= {entry.id: message for entry, message in pairs if entry.role is None}
+    return placed
 
 
 def _cuts(
@@ -134,12 +136,12 @@ def _messages(source: OlderFile) -> list[Message]:
     except (CouldNotLook, OSError):
         return []
     if source.path.suffix == ".jsonl":
-        found: Iterable[Any] = map(_parsed, data.splitlines())
+        entries: Iterable[Any] = map(_parsed, data.splitlines())
     else:
         document = _parsed(data)
-        found = document.get("messages") or () if isinstance(document, dict) else ()
+        entries = document.get("messages") or () if isinstance(document, dict) else ()
     return [
-        message for message in found if isinstance(message, dict) and message.get("role") in ROLES
+        message for message in entries if isinstance(message, dict) and message.get("role") in ROLES
     ]
 
 

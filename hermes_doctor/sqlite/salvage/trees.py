@@ -13,11 +13,10 @@ from hermes_doctor.sqlite.cells import (
     LEAF,
     PARSE_ERRORS,
     LostValue,
-    kinds_of,
-    values_of,
+    Value,
+    record,
 )
 from hermes_doctor.sqlite.salvage.survey import HIGHEST, LOWEST, Leaf, Survey
-from hermes_doctor.sqlite.table_rows import Value
 
 OVERLAP = 3
 """Ranges of orphan leaves may overlap, so this many more leaves are searched."""
@@ -46,10 +45,10 @@ class Tree:
         return place >= 0 and rowid <= self.gaps[place][1]
 
 
-def walk_table(survey: Survey, root: int, low: int = LOWEST, high: int = HIGHEST) -> Tree:
+def walk_table(survey: Survey, root: int) -> Tree:
     """Walk the b-tree of a table."""
     tree = Tree()
-    todo = [Leaf(root, low, high)]
+    todo = [Leaf(root)]
     visited: set[int] = set()
     while todo:
         leaf = todo.pop()
@@ -85,10 +84,10 @@ def _fits(survey: Survey, leaf: Leaf) -> bool:
     """
     if leaf.low == LOWEST and leaf.high == HIGHEST:
         return True
-    if all(leaf.low < one <= leaf.high for one in survey.edges(leaf.page)):
+    if all(leaf.low < edge <= leaf.high for edge in survey.edges(leaf.page)):
         return True
     ids = survey.rowids(leaf.page)
-    inside = sum(leaf.low < one <= leaf.high for one in ids)
+    inside = sum(leaf.low < rowid <= leaf.high for rowid in ids)
     return 2 * inside >= len(ids)
 
 
@@ -132,19 +131,19 @@ class IndexPages:
 
 def walk_index(survey: Survey, root: int) -> IndexPages:
     """Walk the b-tree of an index."""
-    found = IndexPages()
+    walk = IndexPages()
     todo, visited = [root], set[int]()
     while todo:
         number = todo.pop()
         kind = survey.kinds[number] if 0 < number <= survey.image.count else 0
         if number in visited or kind not in (INDEX_LEAF, INDEX_INTERIOR):
-            found.whole = False
+            walk.whole = False
             continue
         visited.add(number)
-        found.pages.append(number)
+        walk.pages.append(number)
         if kind == INDEX_INTERIOR:
             todo.extend(reversed(survey.index_children(number)))
-    return found
+    return walk
 
 
 def index_entries(survey: Survey, entries: IndexPages) -> Iterator[list[Value | LostValue]]:
@@ -152,7 +151,6 @@ def index_entries(survey: Survey, entries: IndexPages) -> Iterator[list[Value | 
     for number in entries.pages:
         for payload in survey.entries(number):
             try:
-                kinds, at = kinds_of(payload)
-                yield values_of(payload, kinds, at, whole=True)
+                yield record(payload)
             except PARSE_ERRORS:
                 yield []

@@ -9,15 +9,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from hermes_doctor.core.system.files import Snapshot
 from hermes_doctor.sqlite import log_ancestry, wal
 from hermes_doctor.sqlite.header import Header
-from hermes_doctor.sqlite.log_contradictions import Comparison
+from hermes_doctor.sqlite.log_ancestry import PageComparison
 from hermes_doctor.sqlite.pages import DatabasePages
-from hermes_doctor.sqlite.salvage import catalog as catalogs, trees
-from hermes_doctor.sqlite.salvage.catalog import SalvagedCatalog
+from hermes_doctor.sqlite.salvage import layouts, trees
 from hermes_doctor.sqlite.salvage.image import DamagedFile
+from hermes_doctor.sqlite.salvage.layouts import SalvagedCatalog
 from hermes_doctor.sqlite.salvage.survey import Survey
-from hermes_doctor.system.files import Snapshot
+from hermes_doctor.sqlite.schema import Catalog
 
 View = tuple[Survey, SalvagedCatalog]
 SECONDS = 10.0
@@ -69,7 +70,7 @@ def _with_journal(
 
 def _look(image: DamagedFile, progress: Callable[[int], None]) -> View:
     survey = Survey(image, progress)
-    return survey, catalogs.read(survey)
+    return survey, layouts.read_catalog(survey)
 
 
 def _own_log(image: DamagedFile) -> bool:
@@ -86,23 +87,12 @@ def _contradicts(image: DamagedFile, view: View) -> bool:
     added = range(image.file_pages + 1, image.log.pages + 1)
     if claimed == image.file_pages and any(number not in image.log.places for number in added):
         return True
-    compared = Comparison(_Laid(image))
-    entries = [entry for entry in view[1].entries if entry.root]
-    roots = [
-        (entry.root, entry.kind == "table" and "WITHOUT ROWID" not in (entry.sql or "").upper())
-        for entry in entries
-    ]
-    compared.walk(roots, SECONDS)
+    pages = DatabasePages(
+        image.fd, image.over_fd, image.page_size, image.reserved, image.over, image.count
+    )
+    compared = PageComparison(pages)
+    compared.walk(Catalog(tuple(view[1].entries)).trees, SECONDS)
     return compared.foreign
-
-
-class _Laid(DatabasePages):
-    """The pages of a database with its write-ahead log applied."""
-
-    def __init__(self, image: DamagedFile) -> None:
-        self.db, self.wal = image.fd, image.over_fd
-        self.frames = dict(image.over)
-        self.page_size, self.usable, self.count = image.page_size, image.usable, image.count
 
 
 def count_breaks(view: View) -> int:

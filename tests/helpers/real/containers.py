@@ -19,9 +19,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes_doctor.home import Home
-from hermes_doctor.probes.probes import Probes
-from hermes_doctor.processes.lineage import control_group_of
+from hermes_doctor.core.home import Home
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.hermes.processes.lineage import control_group_of
 from tests.helpers import requirements, support
 from tests.helpers.real import gateways
 from tools import compose_plugin, real_home, releases
@@ -29,8 +29,8 @@ from tools import compose_plugin, real_home, releases
 IMAGE = "hermes:latest"
 OUTSIDE = """
 import sys
-from hermes_doctor.processes import lineage
-from hermes_doctor.gateway import startup_proof
+from hermes_doctor.hermes.processes import lineage
+from hermes_doctor.repair.gateway import startup_proof
 lineage._MARKS = ()
 startup_proof.SETTLE = 1.0
 from hermes_doctor.__main__ import main
@@ -141,7 +141,9 @@ class Project:
     @property
     def holds_gateway(self) -> bool:
         """Whether the one gateway of the home runs, and in the container."""
-        places = [control_group_of(one.pid).container for one in Probes(Home(self.home)).gateways()]
+        places = [
+            control_group_of(one.pid).container for one in Probes(Home(self.home)).gateway.running()
+        ]
         return places == [self.engine.inspect(self.container, "{{.Id}}")]
 
     def write(self, image: str = IMAGE, command: str = "/start", **more: str) -> None:

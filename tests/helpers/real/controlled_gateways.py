@@ -12,18 +12,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes_doctor.home import Home
-from hermes_doctor.probes.probes import Probes
+from hermes_doctor.core.home import Home
+from hermes_doctor.diagnosis.probes.probes import Probes
 from tests.helpers import support
 from tests.helpers.real.gateways import Running, answers, gateway, until
 from tests.helpers.real.release_homes import Patient
 
 VERSION = "0.19.0"
 SOONER = {
-    "hermes_doctor.gateway.startup_proof.SETTLE": 1.0,
-    "hermes_doctor.gateway.base.LOOK_EVERY": 0.5,
-    "hermes_doctor.gateway.base.SILENCE": 4.0,
-    "hermes_doctor.probes.pulse.LONG": 1.0,
+    "hermes_doctor.repair.gateway.startup_proof.SETTLE": 1.0,
+    "hermes_doctor.repair.gateway.base.LOOK_EVERY": 0.5,
+    "hermes_doctor.repair.gateway.base.SILENCE": 4.0,
+    "hermes_doctor.diagnosis.probes.pulse.LONG": 1.0,
 }
 """How many seconds the doctor waits here. `test_steering_systemd.py` waits as operators do: there
 systemd kills a frozen gateway, so nothing has to be watched for two minutes."""
@@ -64,7 +64,7 @@ class Ward(Patient):
     @property
     def pid(self) -> int:
         """The one gateway of this home."""
-        [found] = Probes(Home(self.home.resolve())).gateways()
+        [found] = Probes(Home(self.home.resolve())).gateway.running()
         return found.pid
 
     def fix(self, *args: str) -> support.Done:
@@ -123,7 +123,7 @@ def _settle(running: Running, home: Path) -> int:
 
 
 def end_gateways(home: Path, first: int) -> None:
-    for found in Probes(Home(home.resolve())).gateways():
+    for found in Probes(Home(home.resolve())).gateway.running():
         if found.pid != first:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(found.pid, signal.SIGKILL)

@@ -9,8 +9,8 @@ Prints `ready PORT`, then one line for each event: `heard "TEXT"` for a message 
     refuse CODE      close every websocket that asks for a session, until `refuse 0`
     resume CODE      the same only for those that resume an old session, until `resume 0`
     token bad        give out no more tokens, as for a wrong secret
-    model MODE       let the model wait for ever (`wait`, the default), answer (`answer`), or reject
-                     the key (`reject`)
+    model MODE       let the model wait for ever (`wait`, the default), answer (`answer`), reject
+                     the key (`reject`), fail with HTTP 500 (`fail`) or hang up (`drop`)
     say TEXT         send a message of a friend to the bot
 """
 
@@ -97,6 +97,11 @@ async def model(request: web.Request) -> web.StreamResponse:
     if mode["model"] == "reject":
         error = {"message": "Incorrect API key provided", "code": "invalid_api_key"}
         return web.json_response({"error": error}, status=401)
+    if mode["model"] == "fail":
+        error = {"message": "The server had an error while processing your request"}
+        return web.json_response({"error": error}, status=500)
+    if mode["model"] == "drop" and request.transport:
+        request.transport.close()
     if mode["model"] == "answer":
         return await answered(request, bool(asked.get("stream")))
     await asyncio.Event().wait()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.learning.lessons import schema_changes
+from hermes_doctor.operations.learning.lessons import schema_changes
 from tests.helpers import support
 from tests.helpers.support import Done
 from tools import real_home, releases

@@ -10,23 +10,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.home import Home
-from hermes_doctor.knowledge.releases import parse_release as numbers
-from hermes_doctor.probes import setting_inputs
-from hermes_doctor.settings import (
-    access,
-    auxiliary,
-    env_file,
-    env_parsers,
-    fallback,
-    request_route,
-    resolved,
-)
-from hermes_doctor.settings.document import Document
-from hermes_doctor.settings.inputs import SettingInputs
-from hermes_doctor.settings.outcome import RequestSettings, Unresolved
-from hermes_doctor.settings.release import Release
-from hermes_doctor.settings.sourced_text import ResolvedValue
+from hermes_doctor.core.home import Home
+from hermes_doctor.diagnosis.probes import setting_inputs
+from hermes_doctor.hermes.knowledge.releases import Release
+from hermes_doctor.hermes.knowledge.versions import parse_release as numbers
+from hermes_doctor.hermes.settings import access, env_file, request_route, resolved
+from hermes_doctor.hermes.settings.document import Document
+from hermes_doctor.hermes.settings.inputs import SettingInputs
+from hermes_doctor.hermes.settings.sourced_text import RequestSettings, ResolvedValue, Unresolved
 from tests.helpers.real.home_words import TASKS
 from tests.helpers.real.made_homes import Made
 from tools import lessons, real_home, releases
@@ -44,7 +35,9 @@ def world(home: Path, made: Made, version: str) -> SettingInputs:
     return SettingInputs(
         release=release,
         document=Document(config.read_bytes() if config.exists() else b""),
-        readings=env_parsers.read(env, release, made.environment) if env else env_parsers.NOTHING,
+        readings=env_file.parse_env(env, release, made.environment)
+        if env
+        else env_file.NO_VARIABLES,
         started_with=made.environment,
         store=setting_inputs.store(home / "auth.json"),
         now=time.time(),
@@ -53,7 +46,7 @@ def world(home: Path, made: Made, version: str) -> SettingInputs:
 
 def ours(seen: SettingInputs) -> Fields:
     """Our answers."""
-    found = resolved.of(seen)
+    found = resolved.resolve_settings(seen)
     main = _runtime(lambda: request_route.resolve(seen, request_route.requested_provider(seen)[0]))
     used, model = main, None
     if found.used is None:
@@ -62,7 +55,7 @@ def ours(seen: SettingInputs) -> Fields:
         model = found.used.model.value
         if found.used.path != "model":
             path = found.used.path
-            link = next(one for one in fallback.tried_links(seen) if one.path == path)
+            link = next(one for one in resolved._tried_fallbacks(seen) if one.path == path)
             used = _runtime(lambda: link.resolve(seen))
     return {
         "main": main,
@@ -70,9 +63,9 @@ def ours(seen: SettingInputs) -> Fields:
         "model": model,
         "fallback": [
             {"model": str(link.model), **_runtime(lambda link=link: link.resolve(seen))}  # type: ignore[misc]
-            for link in fallback.chain(seen)
+            for link in resolved.fallback_chain(seen)
         ],
-        "tasks": {t.name: _task(t) for t in auxiliary.tasks(seen) if t.name in TASKS},
+        "tasks": {t.name: _task(t) for t in resolved.task_settings(seen) if t.name in TASKS},
         "platforms": {one.name: _platform(seen, one) for one in found.platforms},
     }
 
@@ -90,7 +83,7 @@ def _runtime(ask: Callable[[], RequestSettings]) -> Fields:
     }
 
 
-def _task(task: auxiliary.Task) -> list[str | None]:
+def _task(task: resolved.TaskSettings) -> list[str | None]:
     plain = (task.provider, task.model, task.base_url, hashed(task.key), task.api_mode)
     return [str(one) if one else None for one in plain]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.knowledge import atlas
+from hermes_doctor.hermes.knowledge import atlas
 from hermes_doctor.sqlite.salvage.account import SalvageResult
-from hermes_doctor.sqlite.salvage.salvage import salvage
+from hermes_doctor.sqlite.salvage.run import salvage
 from tests.helpers import damage, fix_cycle
 from tests.helpers.one_check import codes
 from tests.scenarios.test_foreign_log import damaged_log

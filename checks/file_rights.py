@@ -1,0 +1,238 @@
+"""Check who may read and write the home and its files."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from hermes_doctor.api import (
+    CouldNotLook,
+    Evidence,
+    Finding,
+    Probes,
+    Severity,
+    Skip,
+    Snapshot,
+    check,
+    count,
+    shorten,
+    snapshot,
+    text,
+)
+from hermes_doctor.api.stores import redact_log_text
+
+_INSIDE = ("state.db", "logs/gateway.log", "logs/agent.log", "kanban.db")
+_MEANT = ("HERMES_HOME_MODE", "HERMES_SKIP_CHMOD", "HERMES_CONTAINER")
+
+
+@check(id="home-mode", group="secrets", codes=["PERM-SECRETS", "PERM-OWNER"])
+def home_mode(probes: Probes) -> Iterator[Finding]:
+    """Can only the gateway's user enter the home?"""
+    home = snapshot(probes.home.path)
+    if home.kind != "directory":
+        raise Skip("the home is not a real folder")
+    yield from _mode(probes, home.mode)
+    user = probes.gateway.user()
+    if probes.gateway.is_home_closed():
+        yield _closed(probes, home, user.uid)
+    elif probes.gateway.running() and user.uid != home.uid:
+        yield Finding(
+            code="PERM-OWNER",
+            severity=Severity.INFO,
+            title="the gateway does not run as the owner of its home",
+            subject="the home",
+            detail=(
+                "New files belong to the user of the gateway, so the owner of the home cannot "
+                "read them."
+            ),
+            evidence=(
+                Evidence(str(probes.home.path), f"owner {home.uid}"),
+                Evidence(f"process {probes.gateway.running()[0].pid}", f"runs as {user.uid}"),
+            ),
+            next="Run the gateway as the owner of the home: set `User=` in its unit.",
+        )
+
+
+def _closed(probes: Probes, home: Snapshot, uid: int) -> Finding:
+    """Report that the user of a container may not enter or change the home."""
+    owner = probes.gateway.supervision().owner
+    assert owner is not None
+    state = owner.settings.get("Status", owner.state)
+    output = probes.gateway.container_output()
+    return Finding(
+        code="PERM-OWNER",
+        severity=Severity.ERROR,
+        title="the user of the container may not write to the home",
+        subject="the home",
+        detail=text(
+            "Nobody gets an answer. The gateway in the container {name} cannot start, because its "
+            "volume belongs to another user.",
+            name=owner.name,
+        ),
+        evidence=(
+            Evidence(
+                owner.name,
+                text(
+                    "runs as {uid}; {state}, restarted {times}",
+                    uid=uid,
+                    state=state,
+                    times=count(owner.number("NRestarts"), "time"),
+                ),
+            ),
+            Evidence(str(probes.home.path), f"owner {home.uid}, mode {home.mode:04o}"),
+            *(
+                (Evidence(f"docker logs {owner.name}", shorten(redact_log_text(output), 160)),)
+                if output
+                else ()
+            ),
+        ),
+        next=text(
+            "Run `sudo chown -R {uid} {folder}`; the container then starts by itself.",
+            uid=uid,
+            folder=shlex.quote(str(probes.home.path)),
+        ),
+        data={"uid": uid},
+    )
+
+
+def _mode(probes: Probes, mode: int) -> Iterator[Finding]:
+    others, group = probes.files.who_can_enter()
+    bit = 0o004 if others else 0o040
+    if not others and not group:
+        return
+    files = [name for name in _INSIDE if snapshot(probes.home / name).mode & bit]
+    if not files or any(probes.settings.effective().value(name) for name in _MEANT):
+        return
+    yield Finding(
+        code="PERM-SECRETS",
+        severity=Severity.WARNING if others else Severity.INFO,
+        title=(
+            "every user of this machine can read conversations and logs"
+            if others
+            else "the group of the home can read conversations and logs"
+        ),
+        subject="the home",
+        detail="Hermes relies on a home folder that only its owner can enter.",
+        evidence=(
+            Evidence(str(probes.home.path), f"mode {mode:04o}"),
+            Evidence(files[0], "readable by every user" if others else "readable by the group"),
+        ),
+        next=text("Run `chmod 700 {folder}`.", folder=probes.home.path),
+    )
+
+
+_VITAL = (".env", "config.yaml", "auth.json", "gateway", "logs", "cron", "sessions", "platforms")
+_SHOWN = 100
+
+
+@check(id="file-owners", group="storage", codes=["PERM-OWNER"])
+def file_owners(probes: Probes) -> Iterator[Finding | CouldNotLook]:
+    """Can the gateway read and write the files of its home?"""
+    if probes.gateway.is_home_closed():
+        raise Skip("the gateway may not write to the home itself")
+    user = probes.gateway.user()
+    owner_scan = probes.gateway.file_owners()
+    if not owner_scan.whole:
+        yield CouldNotLook(
+            text("checked only the first {seen} files", seen=owner_scan.seen)
+            if probes.deep
+            else text(
+                "checked only the first {seen} files; --deep checks more of them",
+                seen=owner_scan.seen,
+            )
+        )
+    if not owner_scan.closed:
+        return
+    for closed_file in owner_scan.closed[:_SHOWN]:
+        name = probes.home.name_of(closed_file.path)
+        vital = not closed_file.readable or name.startswith(_VITAL)
+        plain = closed_file.snapshot.kind == "file"
+        yield Finding(
+            code="PERM-OWNER",
+            severity=Severity.ERROR if vital else Severity.WARNING,
+            title=(
+                text("the gateway cannot write {name}", name=name)
+                if closed_file.readable
+                else text("the gateway cannot read {name}", name=name)
+            ),
+            subject=name,
+            detail=(
+                "Everything that needs this file fails with `Permission denied`. Usually a command "
+                "that ran as root (sudo, docker exec) created it."
+            ),
+            evidence=(
+                Evidence(
+                    name,
+                    f"owner {closed_file.snapshot.uid}, mode {closed_file.snapshot.mode:04o}; "
+                    f"the gateway runs as {user.uid}",
+                ),
+            ),
+            fix="give-back-owner" if plain else None,
+            data={"path": closed_file.path, "snapshot": closed_file.snapshot, "uid": user.uid},
+            next="" if plain else text("Give {name} to the gateway's user with chown.", name=name),
+        )
+    more = len(owner_scan.closed) - _SHOWN
+    if more > 0:
+        yield Finding(
+            code="PERM-OWNER",
+            severity=Severity.WARNING,
+            title=text("the gateway cannot use {files}", files=count(more, "more file")),
+            subject="the home",
+            detail=text("Only the first {shown} are listed.", shown=_SHOWN),
+            evidence=(
+                Evidence("the home", f"{len(owner_scan.closed)} of {owner_scan.seen} files"),
+            ),
+            next="Repair the listed files, then check again.",
+        )
+
+
+@check(id="secret-modes", group="secrets", codes=["PERM-SECRETS"])
+def secret_modes(probes: Probes) -> Iterator[Finding]:
+    """Can only the owner read the files with secrets?"""
+    files = probes.files.secret_files()
+    config = probes.settings.exposed_config()
+    for file in [*files, *([config] if config else [])]:
+        if not file.wide:
+            continue
+        meant = not file.by_others and file.by_group and _managed(probes)
+        name = probes.home.name_of(file.path)
+        if file.by_others:
+            severity = Severity.ERROR
+            title = text("every user of this machine can read {file}", file=name)
+        elif meant:
+            severity = Severity.INFO
+            title = text("the group of this managed home can read {file}", file=name)
+        elif file.by_group:
+            severity = Severity.WARNING
+            title = text("every user in its group can read {file}", file=name)
+        else:
+            severity = Severity.INFO
+            title = text("only its folder protects {file} from other users", file=name)
+        yield Finding(
+            code="PERM-SECRETS",
+            severity=severity,
+            title=title,
+            subject=name,
+            detail=(
+                "It contains tokens, keys or conversations."
+                if severity is not Severity.INFO
+                else "The package manager that manages this home set it up this way."
+                if meant
+                else "Every user could read a copy of this file in another folder."
+            ),
+            evidence=(Evidence(name, f"mode {file.snapshot.mode:04o}"),),
+            next="If other people use this machine, replace these keys after the repair."
+            if severity is not Severity.INFO
+            else "Make sure that only you are in this group."
+            if meant
+            else "",
+            fix=None if meant else "tighten-modes",
+            data={"path": file.path, "snapshot": file.snapshot},
+        )
+
+
+def _managed(probes: Probes) -> bool:
+    try:
+        return probes.settings.is_managed()
+    except CouldNotLook:
+        return False

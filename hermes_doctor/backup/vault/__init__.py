@@ -1,0 +1,4 @@
+"""Backups and their vault: select, save, share, verify, restore and prune files of a home.
+
+`repair` makes a backup before it changes anything; `schedule` and `cli` make backups directly.
+"""

@@ -1,0 +1,1 @@
+"""From a home to a report: probes, plugins, examination."""

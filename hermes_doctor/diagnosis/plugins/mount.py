@@ -1,0 +1,115 @@
+"""Mount a plugin folder as a package, without using bytecode that others could have written."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import NoReturn
+
+from hermes_doctor.core.lazy import NamedTuple
+from hermes_doctor.core.model import CouldNotLook
+from hermes_doctor.core.system.accounts import why_untrusted
+from hermes_doctor.core.system.cached_calls import CachedCall, start_thread
+
+IMPORT_LIMIT = 5.0
+"""Seconds that importing an operator's file may take."""
+
+
+def refused_paths(folder: Path) -> dict[Path, str]:
+    """Map the paths that must not be imported, even indirectly, to the reason."""
+    found = {}
+    for path in sorted(folder.iterdir()):
+        if path.name == "__pycache__":  # never read
+            continue
+        inside = sorted(path.rglob("*")) if path.is_dir() and not path.is_symlink() else []
+        why = next((why for one in (path, *inside) if (why := why_untrusted(one))), None)
+        if why:
+            found[path] = why
+    return found
+
+
+def import_source_only(folder: Path) -> None:
+    """Import from this folder without bytecode, also later, when a check runs.
+
+    Another user with write access to a __pycache__ could otherwise replace the code.
+    """
+    from importlib.machinery import FileFinder, SourceFileLoader
+
+    class Source(SourceFileLoader):
+        def path_stats(self, path: object) -> NoReturn:  # noqa: ARG002
+            raise OSError  # without the source's mtime, no bytecode is read or written
+
+    for place in (folder, *(one for one in folder.rglob("*") if one.is_dir())):
+        sys.path_importer_cache[str(place)] = FileFinder(str(place), (Source, [".py"]))
+
+
+def mount(folder: Path, package: str) -> None:
+    """Make `folder` importable as `package`, so that its files can import each other."""
+    mounted = sys.modules.get(package)
+    if mounted is not None:
+        if list(getattr(mounted, "__path__", [])) == [str(folder)]:
+            return
+        for name in [n for n in sys.modules if n == package or n.startswith(package + ".")]:
+            del sys.modules[name]
+    parent, _, _ = package.rpartition(".")
+    for name, places in ((parent, []), (package, [str(folder)])):
+        if name not in sys.modules:
+            module = ModuleType(name)
+            module.__path__ = places
+            sys.modules[name] = module
+    sys.path_importer_cache.pop(str(folder), None)  # its files may have changed since
+
+
+@contextmanager
+def bytecode_allowed(allowed: bool) -> Iterator[None]:
+    """Allow or forbid reading and writing bytecode while the context lasts."""
+    before = sys.dont_write_bytecode, sys.pycache_prefix
+    if not allowed:  # nor read: another user could have written to a __pycache__
+        sys.dont_write_bytecode, sys.pycache_prefix = True, os.devnull
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode, sys.pycache_prefix = before
+
+
+class Broken(NamedTuple):
+    """A plugin folder or file that was not loaded, and why."""
+
+    path: Path
+    why: str
+
+
+def import_plugin(name: str, *, patient: bool) -> ModuleType:
+    """Import one file; one that takes too long is abandoned in its thread unless `patient`."""
+    if patient:
+        return importlib.import_module(name)
+    cell = CachedCall(name, IMPORT_LIMIT)
+    start_thread("plugin", cell, lambda: importlib.import_module(name))
+    try:
+        cell.wait()
+    except CouldNotLook:
+        raise TimeoutError from None
+    if isinstance(cell.error, KeyboardInterrupt):  # raised by the plugin, not by the user
+        raise ImportError(name=name)
+    if cell.error is not None:
+        raise cell.error
+    module: ModuleType = cell.answer
+    return module
+
+
+def short_reason(error: BaseException) -> str:
+    """Describe an error of a plugin in one line."""
+    if isinstance(error, SyntaxError):
+        return f"SyntaxError at line {error.lineno}: {error.msg}"
+    if isinstance(error, ImportError) and error.name:
+        return f"{type(error).__name__}: {error.name}"
+    trace, where = error.__traceback__, ""
+    while trace is not None:
+        where = f" at {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return type(error).__name__ + where

@@ -1,0 +1,233 @@
+"""The part of `Probes` about the JSON files of Hermes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from hermes_doctor.core.model import CouldNotLook
+from hermes_doctor.core.system.cached_calls import once
+from hermes_doctor.diagnosis.probes.scope import View
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hermes_doctor.diagnosis.probes.cron import CronJob, Ticker, UndeliverableTarget
+    from hermes_doctor.diagnosis.probes.databases_view import DatabasesView
+    from hermes_doctor.diagnosis.probes.earlier_platforms import EarlierPlatform
+    from hermes_doctor.diagnosis.probes.gateway_view import GatewayView, RecordsView
+    from hermes_doctor.diagnosis.probes.hermes_view import HermesView
+    from hermes_doctor.diagnosis.probes.machine_view import FilesView
+    from hermes_doctor.diagnosis.probes.scope import Scope
+    from hermes_doctor.diagnosis.probes.settings_view import SettingsView
+    from hermes_doctor.diagnosis.probes.unrestored_rows import UnrestoredRows
+    from hermes_doctor.diagnosis.probes.unsaved_turns import UnsavedTurns
+    from hermes_doctor.hermes.stores.best_repair import Repair
+    from hermes_doctor.hermes.stores.pairing import Pairing
+    from hermes_doctor.hermes.stores.store_file import StoreFile, Stores, UnknownChatPlatform
+    from hermes_doctor.sqlite.saved_rows import RetiredRows
+    from hermes_doctor.sqlite.unsaved_messages import UnsavedMessages
+
+
+class StoresView(View):
+    """What Hermes keeps in JSON files: jobs, chats, pairing, messages that it could not save."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        files: FilesView,
+        gateway: GatewayView,
+        records: RecordsView,
+        hermes: HermesView,
+        settings: SettingsView,
+        databases: DatabasesView,
+    ) -> None:
+        super().__init__(scope)
+        self._files = files
+        self._gateway = gateway
+        self._records = records
+        self._hermes = hermes
+        self._settings = settings
+        self._databases = databases
+
+    @once(limit=3, what="stores")
+    def files(self) -> Stores:
+        """The stores of this home, examined, including secrets."""
+        from hermes_doctor.hermes.stores import store_file
+
+        installation = self._hermes.installation()
+        return store_file.find_stores(self.home, installation.release if installation else None)
+
+    def unknown_platforms(self) -> list[UnknownChatPlatform]:
+        """The platforms of chats that the installed Hermes does not know."""
+        from hermes_doctor.hermes.stores import store_file
+
+        file, installation = self.files().of("sessions"), self._hermes.installation()
+        if file is None or installation is None:
+            return []
+        known = store_file.unknown_chat_platforms(file.values, installation.release)
+        own = {
+            unknown_chat_platform.name
+            for unknown_chat_platform in known
+            if not unknown_chat_platform.since and self._plugged_in(unknown_chat_platform.name)
+        }
+        return [one for one in known if one.name not in own]
+
+    def _plugged_in(self, platform: str) -> bool:
+        """Whether a platform may come from a plugin of Hermes."""
+        from hermes_doctor.core.system.files import list_folder
+
+        config = self._settings.effective().config
+        blocks = [config.get(key) for key in ("platforms", "gateway")]
+        named = any(isinstance(block, dict) and platform in str(block) for block in blocks)
+        plugins = list_folder(self.home / "plugins") or config.get("plugins")
+        return bool(plugins) or platform in config or named
+
+    @once(limit=3)
+    def jobs(self) -> list[CronJob]:
+        """The enabled scheduled jobs, if their list can be read."""
+        listed = self.files().of("jobs")
+        if listed is None:
+            return []
+        from hermes_doctor.diagnosis.probes import cron
+
+        return cron.jobs(listed)
+
+    @once(limit=2)
+    def ticker(self) -> Ticker:
+        """When the ticker last looked for jobs."""
+        from hermes_doctor.diagnosis.probes import cron
+
+        return cron.ticker(self.home)
+
+    @once(limit=4)
+    def undeliverable(self) -> list[tuple[CronJob, UndeliverableTarget]]:
+        """The jobs whose results cannot be delivered, also with the service's environment."""
+        from hermes_doctor.diagnosis.probes import cron
+        from hermes_doctor.hermes.settings import platforms
+
+        installation = self._hermes.installation()
+        release = installation.release if installation else None
+        settings = self._settings.effective()
+        ready = frozenset(platform.name for platform in self._settings.platforms())
+        lost = cron.undeliverable(self.jobs(), settings, ready, release)
+        owner = self._gateway.supervision().owner if lost and not self._gateway.running() else None
+        if owner is not None and owner.environment:
+            seen = settings._replace(variables={**owner.environment, **settings.variables})
+            ready = frozenset(one.name for one in platforms.find(seen, release))
+            lost = cron.undeliverable([job for job, _ in lost], seen, ready, release)
+        return lost
+
+    def script_fault(self, script: str) -> str | None:
+        """Why a job's script cannot be run."""
+        from hermes_doctor.diagnosis.probes import cron
+
+        return cron.script_fault(self.home, script)
+
+    def is_zone_known(self, name: str) -> bool:
+        """Whether there is a time zone of that name."""
+        from hermes_doctor.diagnosis.probes import cron
+
+        return cron.is_zone_known(name, self._hermes.library_path("tzdata"))
+
+    def is_clock_in_utc(self) -> bool:
+        """Whether the gateway's clock is in UTC."""
+        from hermes_doctor.diagnosis.probes import cron
+
+        return cron.is_clock_utc(self._settings.effective(), running=bool(self._gateway.running()))
+
+    @once(limit=2)
+    def torn_transcripts(self) -> list[tuple[str, int]]:
+        """Transcripts with unreadable lines, if this release still reads transcripts."""
+        from hermes_doctor.hermes.stores import store_file
+
+        installation = self._hermes.installation()
+        if installation is None or installation.release >= (0, 15):
+            return []
+        return store_file.count_invalid_transcript_lines(self.home, deep=self.scope.deep)
+
+    def repair(self, file: StoreFile) -> Repair | None:
+        """The best repair of a damaged store: from its own bytes, else from the newest intact copy.
+
+        For an intact store: the repair that merges what Hermes had set aside of it.
+        """
+        from hermes_doctor.backup.vault import copies
+        from hermes_doctor.hermes.stores import best_repair
+
+        if file.flaw is None:
+            return best_repair.restore_set_aside(self.home, file)
+        return best_repair.best_repair(file, partial(copies.intact_copies, self.home))
+
+    @once(limit=2)
+    def pairing(self) -> Pairing:
+        """The paired users of this home's gateway, and those who wait for approval."""
+        from hermes_doctor.hermes.stores import pairing
+
+        installation = self._hermes.installation()
+        return pairing.find(self.home.path, installation.release if installation else None)
+
+    def paired_elsewhere(self, platform: str, user: str) -> list[str]:
+        """Stores that this home's gateway does not read and in which a user is approved."""
+        from hermes_doctor.diagnosis.probes import other_homes
+        from hermes_doctor.hermes.stores import pairing
+
+        own = self.pairing()
+        paths = [own.other] if user in own.astray.get(platform, ()) else []
+        installed = self._hermes.installation()
+        for home in other_homes.homes_beside(self.home):
+            try:
+                there = pairing.find(home, installed.release if installed else None)
+            except CouldNotLook:
+                continue
+            if user in there.approved.get(platform, ()):
+                paths.append(there.folder)
+        return [self.home.name_of(folder) for folder in paths]
+
+    @once(limit=4)
+    def earlier_platforms(self) -> list[EarlierPlatform]:
+        """The platforms on which people talked to the bot of this home, as its files show."""
+        from hermes_doctor.diagnosis.probes import earlier_platforms
+
+        try:
+            sources = self._databases.rows(
+                self.home / "state.db", earlier_platforms.SOURCES, "sessions"
+            )
+        except (CouldNotLook, FileNotFoundError):
+            sources = []  # the checks of databases report why
+        return earlier_platforms.find(sources, self._gateway.runtime().platforms)
+
+    @once(limit=4, what="unsaved")
+    def unsaved_turns(self) -> UnsavedTurns:
+        """Messages that Hermes kept in files because it could not save them."""
+        from hermes_doctor.diagnosis.probes import unsaved_turns
+
+        try:
+            installation = self._hermes.installation()
+        except CouldNotLook:
+            installation = None
+        release = installation.release if installation else None
+        return unsaved_turns.find(self.home, release, self._files.session_names)
+
+    @once(limit=8)
+    def unsaved_messages(self) -> UnsavedMessages:
+        """Messages of transcripts that Hermes wrote because it could not save them."""
+        from hermes_doctor.diagnosis.probes import unsaved_rows
+
+        return unsaved_rows.unsaved(self._databases, self.unsaved_turns())
+
+    @once(limit=8)
+    def retired_rows(self, folder: Path) -> RetiredRows:
+        """Messages of a write-ahead log that Hermes set aside, and those that state.db lacks."""
+        from hermes_doctor.diagnosis.probes import unsaved_rows
+
+        return unsaved_rows.retired(self._databases, folder, patient=self.scope.deep)
+
+    @once(limit=8)
+    def unrestored(self) -> list[UnrestoredRows | CouldNotLook]:
+        """Rows that backups of deleted write-ahead logs have and the live databases lack."""
+        logs = self._records.saved_logs()
+        if not logs:
+            return []
+        from hermes_doctor.diagnosis.probes import unrestored_rows
+
+        return list(unrestored_rows.find(self._databases, logs))

@@ -1,4 +1,0 @@
-"""Gateway control: stop and start the gateway of a home through its supervisor.
-
-`supervisors` finds the supervisor; `repair` stops and starts the gateway around a run.
-"""

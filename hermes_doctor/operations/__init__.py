@@ -1,0 +1,1 @@
+"""What goes on for weeks: watch, history, updates, learning, another provider."""

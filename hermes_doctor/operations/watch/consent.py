@@ -1,0 +1,79 @@
+"""Decides which findings a watch may repair without asking.
+
+A finding is due when it was found several times in a row, is at least a warning, and has a fix that
+need not ask: one marked safe, or one that the operator agreed to beforehand. The watch starts or
+stops the gateway only for an error. It never starts a gateway that somebody stopped, and never lets
+one run inside its own service.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from hermes_doctor.core.model import Finding, Report, Safety
+from hermes_doctor.hermes.supervisors.job_names import SERVICE_VARIABLE
+from hermes_doctor.operations.watch.changes import CurrentFinding, is_grave
+
+if TYPE_CHECKING:
+    from hermes_doctor.repair.gateway.base import GatewayControl
+    from hermes_doctor.repair.transaction.plan import PlannedItem
+
+
+def is_due(
+    finding: Finding,
+    report: Report,
+    current: CurrentFinding | None,
+    min_rounds: int,
+    confirmed: frozenset[str],
+) -> bool:
+    """Whether the finding has lasted long enough and its fix needs no confirmation."""
+    if current is None or current.rounds < min_rounds or not finding.is_problem:
+        return False
+    if finding.fix is None:
+        return False
+    safe = report.fixes.get(finding.fix) is Safety.SAFE
+    return safe or bool({finding.code, finding.fix} & confirmed)
+
+
+def is_too_early(item: PlannedItem, current: CurrentFinding | None, min_rounds: int) -> bool:
+    """Whether the plan starts or stops the gateway for an error that is too recent."""
+    lasting = current is not None and current.error_rounds >= min_rounds
+    return item.controls_gateway and is_grave(item.finding.severity) and not lasting
+
+
+def refusal(item: PlannedItem, confirmed: frozenset[str]) -> str | None:
+    """Why the plan is not applied unattended; None if it may be."""
+    if item.refusal is not None or item.fix is None:
+        return item.refusal or "no fix is known for it"
+    if item.personal:
+        return f"{item.fix.id} gives a person access, so you have to decide"
+    if item.optional:
+        return f"{item.fix.id} is optional, so you have to decide"
+    if item.fix.gives_up_data:
+        return f"{item.fix.id} loses data, so you have to decide"
+    agreed = bool({item.finding.code, item.fix.id} & confirmed)
+    if item.fix.safety is not Safety.SAFE and not agreed:
+        return f"{item.fix.id} asks before it changes anything"
+    if item.controls_gateway and not is_grave(item.finding.severity):
+        return "a warning is not enough to start or stop the gateway"
+    if item.asks and not item.restarts and item.fix.safety is Safety.SAFE and not agreed:
+        return "the gateway was not running when the problem began, so you must agree to a start"
+    for owner in _owners(item):
+        if not item.restarts and owner.was_stopped_on_purpose():
+            return "the gateway was stopped on purpose; it is not started again"
+        if os.environ.get(SERVICE_VARIABLE) and not owner.keeps:
+            return (
+                "the gateway has no service; one started from here would be part of the service "
+                "of the watch, so install a service for the gateway first"
+            )
+    return None
+
+
+def _owners(item: PlannedItem) -> list[GatewayControl]:
+    """The supervisors that would start or stop the gateway."""
+    from hermes_doctor.repair.gateway.base import GatewayControl
+    from hermes_doctor.repair.steps.gateway import GatewayStep
+
+    services = [step.service for step in item.steps if isinstance(step, GatewayStep)]
+    return [service for service in services if isinstance(service, GatewayControl)]

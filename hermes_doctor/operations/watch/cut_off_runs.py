@@ -1,0 +1,86 @@
+"""Finishes runs that were cut off by `kill -9` or a power failure, in a watch that heals.
+
+This may start the gateway again, but only one that the run itself had stopped: the consent for the
+run covers that.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.diagnosis.examination.check_threads import describe_crash
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.hermes.supervisors.job_names import SERVICE_VARIABLE
+
+if TYPE_CHECKING:
+    from hermes_doctor.backup.records.journal import Journal
+    from hermes_doctor.repair.transaction.targets import Verify
+
+
+def unfinished_runs(home: Home) -> list[str]:
+    """The ids of unfinished runs that no process is working on."""
+    from hermes_doctor.backup.records import unfinished
+
+    try:
+        found = unfinished.unfinished_runs(home)
+    except CouldNotLook:
+        return []
+    return [
+        unfinished_run.id
+        for unfinished_run in found
+        if not unfinished_run.running and unfinished_run.state != "unreadable"
+    ]
+
+
+def finish_runs(home: Home, verify: Verify) -> tuple[list[str], str]:
+    """Finish these runs; return what was done, or why it failed. The home's lock must be held."""
+    from hermes_doctor.repair.transaction import recovery
+
+    try:
+        why = reason_to_wait(home)
+        return (
+            ([], why)
+            if why
+            else ([recovered_run.text for recovered_run in recovery.recover(home, verify)], "")
+        )
+    except (Trouble, CouldNotLook, OSError) as trouble:
+        return [], str(trouble).partition(". ")[0]
+    except Exception as error:  # noqa: BLE001 (the watch goes on)
+        return [], f"an interrupted run could not be finished: {describe_crash(error)}"
+
+
+def reason_to_wait(home: Home) -> str | None:
+    """Why the watch does not finish a cut-off run now; None if it may."""
+    from hermes_doctor.backup.records.journal import Journals
+    from hermes_doctor.repair.transaction.gateway import ASKED, STOPPED
+
+    for journal in Journals(home).all():
+        if not journal.final and journal.gateway in (STOPPED, ASKED):
+            why = _gateway(home, journal)
+            if why:
+                return f"run {journal.id} was interrupted and {why}"
+    return None
+
+
+def _gateway(home: Home, journal: Journal) -> str | None:
+    """The same for the gateway that the run stopped or asked to stop."""
+    from hermes_doctor.repair.gateway import control
+
+    probes = Probes(home)
+    try:
+        running = [gateway.pid for gateway in probes.gateway.running()]
+        if journal.asked in running:
+            return f"waits for process {journal.asked} to stop"
+        if running or not os.environ.get(SERVICE_VARIABLE) or control.gateway_control(probes).keeps:
+            return None
+    except (CannotFix, CouldNotLook):  # finishing the run reports this and leaves the gateway alone
+        return None
+    finally:
+        probes.close()
+    return (
+        "had stopped a gateway that has no service; the watch must not start it, so run: "
+        "hermes-doctor fix --apply"
+    )

@@ -1,0 +1,86 @@
+"""Defines the job that is installed for a home, and the interface of the managers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.lazy import NamedTuple
+from hermes_doctor.hermes.supervisors.job_names import PREFIX, identity
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job of one home for a service manager: the watch, or as a subclass the daily backup."""
+
+    home: Home
+    options: tuple[str, ...]
+    """The options of `hermes-doctor watch`, without the home and without secrets."""
+    heal: bool
+    interval: float
+    folder: Path
+    """The folder where it stores its state."""
+    vault: Path | None = None
+    metrics: Path | None = None
+    """The file that it replaces after each round."""
+    user: str | None = None
+    """The user of a system service; None for root, or for the user's own manager."""
+
+    @property
+    def name(self) -> str:
+        """The name of its unit, its launchd label, or its mark in the crontab."""
+        return f"{PREFIX}-{identity(self.home)}"
+
+    @property
+    def command(self) -> list[str]:
+        """The command to run: this same installation, independent of the working directory."""
+        words = [sys.executable, "-P", "-m", "hermes_doctor", "watch", "--home"]
+        return [*words, str(self.home.path), *self.options]
+
+    @property
+    def writes(self) -> list[Path]:
+        """Folders that it must be able to write to, apart from its state folder."""
+        healing = [self.home.path, *([self.vault] if self.vault else [])] if self.heal else []
+        return [*healing, *([self.metrics.parent] if self.metrics else [])]
+
+
+class JobStatus(NamedTuple):
+    """The state of a job as its manager reports it."""
+
+    installed: bool
+    running: bool
+    """Running, or scheduled if the manager starts single rounds."""
+    since: str = ""
+    what: str = ""
+
+
+class JobManager(Protocol):
+    """A service manager that keeps a job running: systemd, launchd or cron."""
+
+    schedules: bool
+    """It starts single rounds, between which no process runs."""
+
+    def describe(self) -> str:
+        """What kind of job it makes, for people."""
+
+    def place(self, job: Job) -> str:
+        """Where the job's definition is written to."""
+
+    def text(self, job: Job) -> str:
+        """The job's definition."""
+
+    def install(self, job: Job) -> bool:
+        """Write the definition and start the job; return whether anything changed."""
+
+    def remove(self, job: Job) -> bool:
+        """Stop the job and delete its definition; return whether there was one."""
+
+    def status(self, job: Job) -> JobStatus:
+        """The state of the job."""
+
+    def hints(self, job: Job) -> Sequence[str]:
+        """What the operator should know or do in addition."""

@@ -1,0 +1,187 @@
+"""Decide whether the write-ahead log next to a database has to be set aside.
+
+Damage in the two together proves nothing: the file's own log may contain a broken index and the
+newest rows. The log is set aside only if the file is sound without it, and rows of the file are
+unreachable with it. The log is foreign if it cannot have started from this file. If that is not
+proven, the log is still set aside if the pair has damaged rows, because a repair of the pair could
+lose rows that the file alone has.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Protocol
+
+from hermes_doctor.core.model import CouldNotLook
+from hermes_doctor.core.system import time_limits
+from hermes_doctor.sqlite import log_ancestry, query_process
+from hermes_doctor.sqlite.blueprint import quote_name
+from hermes_doctor.sqlite.examine import condition
+from hermes_doctor.sqlite.examine.condition import missing_pages
+from hermes_doctor.sqlite.examine.soundness import OTHER_RELEASE
+from hermes_doctor.sqlite.files import read_image
+from hermes_doctor.sqlite.log_ancestry import PageComparison
+from hermes_doctor.sqlite.pages import DatabasePages
+from hermes_doctor.sqlite.reader import InMemory, InProcess, QueryResult, Reader
+from hermes_doctor.sqlite.wal import EMPTY
+
+if TYPE_CHECKING:
+    from hermes_doctor.sqlite.examine.condition import Condition
+    from hermes_doctor.sqlite.examine.damage import Damage
+    from hermes_doctor.sqlite.files import OpenFiles
+
+_NO_TIME = (
+    "it is damaged together with its write-ahead log (-wal), and there was no time to find out "
+    "whether that log is its own: use --deep"
+)
+_NOT_PROVEN = (
+    "with it SQLite finds damaged rows; it is not proven that it belongs to another database"
+)
+
+
+class RunningExamination(Protocol):
+    """The part of a running examination that is needed here."""
+
+    open_files: OpenFiles
+    found: Condition
+    deep: bool
+
+    @property
+    def small(self) -> bool:
+        """Whether the database can be examined in memory."""
+
+    def limit(self, factor: float) -> float | None:
+        """How many seconds a query may take."""
+
+
+class ForeignLogTest:
+    """Checks whether a damaged database is sound without its write-ahead log."""
+
+    def __init__(self, examination: RunningExamination, pages: DatabasePages) -> None:
+        assert examination.open_files.log is not None
+        self.examination = examination
+        self.pages = pages
+        self.found = examination.found
+        self.open_files = examination.open_files
+        self.log = examination.open_files.log
+        self.deep = examination.deep
+        self.proven = True
+        """Whether the log is proven to be foreign, not only to do damage."""
+
+    def proof(self, with_log: Reader | None, damage: Damage | None) -> str:
+        """Why the log has to be set aside; empty if it does not have to be.
+
+        `with_log` reads the file with its log; it is None if pages are missing. Raises
+        CouldNotLook if there was no time to compare the two files, or to check the file alone.
+        """
+        began = self.change_mark()
+        why = self.contradiction(cut_off=with_log is None)
+        if not why and damage is not None and damage.rows:
+            why, self.proven = _NOT_PROVEN, False
+        if not why:
+            return ""
+        try:
+            alone = self.alone()
+        except CouldNotLook:
+            return ""
+        try:
+            if not self.is_sound(alone):
+                return ""
+            readable = with_log is not None and damage is not None and not damage.rows
+            kept = readable and with_log is not None and self.holds(with_log, alone)
+            return "" if kept or self.change_mark() != began else why
+        finally:
+            alone.close()
+
+    def change_mark(self) -> tuple[int, int, bytes]:
+        """A mark that changes when a process checkpoints the log or restarts it."""
+        st = os.fstat(self.open_files.main)
+        return st.st_size, st.st_mtime_ns, os.pread(self.log, 32, 0)
+
+    def contradiction(self, *, cut_off: bool) -> str:
+        """Why this log cannot have started from this file; empty if it can."""
+        if cut_off:
+            # A log contains all pages it adds, so its own database had the missing ones before.
+            there = self.found.header.snapshot.size // self.pages.page_size
+            pages = self.found.log.db_pages
+            missing = missing_pages(self.pages, there, pages)
+            return (
+                f"it belongs to a database of {pages:,} pages; {missing:,} of them are in neither "
+                f"file"
+            )
+        descent = log_ancestry.of_log(self.found.header, self.log, self.found.log)
+        if descent.level == log_ancestry.IMPOSSIBLE:
+            return descent.what
+        assert self.found.catalog is not None
+        compared = PageComparison(self.pages)
+        compared.walk(
+            self.found.catalog.trees, None if self.deep else condition.ATTRIBUTION_SECONDS
+        )
+        if compared.undecided:
+            raise CouldNotLook(_NO_TIME)
+        if not compared.foreign:
+            return ""
+        return f"{len(compared.between):,} pages of it do not fit the pages of the database"
+
+    def is_sound(self, without_log: Reader) -> bool:
+        """Whether SQLite finds the file sound without its log; CouldNotLook if time ran out.
+
+        A full-text table that another SQLite version filled does not count as damage.
+        """
+        limit = None if self.deep else condition.ATTRIBUTION_SECONDS
+        answer = without_log.ask("PRAGMA integrity_check(100)", limit)
+        sentences = [str(row[0]) for row in answer.rows]
+        if answer.unfinished:  # skip the full-text tables: they take longest
+            sentences, answer = self.tables_of(without_log)
+        if any(sentence != "ok" and OTHER_RELEASE not in sentence for sentence in sentences):
+            return False
+        if answer.unfinished:
+            raise CouldNotLook(_NO_TIME)
+        return not answer.error
+
+    def tables_of(self, without_log: Reader) -> tuple[list[str], QueryResult]:
+        """Check one table after the other with SQLite, without the full-text tables."""
+        clock = time_limits.Stopwatch()
+        listed = without_log.ask(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0",
+            condition.ATTRIBUTION_SECONDS,
+        )
+        sentences: list[str] = []
+        answer = listed
+        for (name,) in listed.rows:
+            left = condition.FILE_ALONE_SECONDS - clock.read()
+            if left <= 0:
+                return sentences, QueryResult([], "SQLITE_INTERRUPT")
+            answer = without_log.ask(f"PRAGMA quick_check({quote_name(str(name))})", left)
+            sentences += [str(row[0]) for row in answer.rows]
+            if answer.error:
+                break
+        return sentences, answer
+
+    def alone(self) -> Reader:
+        """A reader of the file without its log."""
+        if self.examination.small:
+            return InMemory(
+                read_image(self.open_files, max_bytes=2 * condition.SMALL_BYTES_DEEP, log=EMPTY)
+            )
+        return InProcess(self.found.files.path, query_process.NOT_IN_USE)
+
+    def holds(self, log_reader: Reader, without_log: Reader) -> bool:
+        """Whether each table has, with the log, at least as many rows and as high a rowid."""
+        listed = without_log.ask(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0"
+        )
+        assert self.found.catalog is not None
+        for name in (str(row[0]) for row in listed.rows):
+            if name.startswith("sqlite_") or self.found.catalog.worth(name) != "rows":
+                continue
+            sql = f"SELECT count(*), max(rowid) FROM {quote_name(name)} NOT INDEXED"
+            with_log, without = (
+                reader.ask(sql, self.examination.limit(100)) for reader in (log_reader, without_log)
+            )
+            if with_log.error or without.error:
+                return False
+            counts = zip(with_log.rows[0], without.rows[0], strict=True)
+            if any((more or 0) < (less or 0) for more, less in counts):
+                return False
+        return True
