@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE PYTHONUNBUFFERED
 WORKERS := -n 4 --dist worksteal --durations 20 --durations-min 1
 
-.PHONY: install uninstall demo test test-all test-every-case attack fuzz mutations lint format generate bench screenshot examples release clean
+.PHONY: install uninstall demo test test-all test-ci test-every-case attack fuzz mutations lint format generate bench screenshot examples release clean
 
 # For this user, or as root for all users: an environment of its own, and a link in a bin folder.
 PREFIX ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
@@ -50,6 +50,10 @@ test: $(VENV)/compiled
 # take long (marked `wide`).
 test-all: $(VENV)/compiled $(VENV)/release
 	$(BIN)/python -m pytest $(WORKERS) --all
+
+# The same for `.ci/run`: up to five tests that fail are run once more, alone.
+test-ci: $(VENV)/compiled $(VENV)/release
+	$(BIN)/python -m tools.ci_tests $(WORKERS) --all
 
 # Nightly: also every case of those of which the others try a sample; takes more than an hour.
 test-every-case: $(VENV)/compiled $(VENV)/release
