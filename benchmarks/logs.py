@@ -11,6 +11,7 @@ is measured by `benchmarks.scale`.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -21,7 +22,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks import used_home
+from benchmarks import judge_logs, used_home
 from benchmarks.timing import environment, in_turn, load, middle, once
 from hermes_doctor.core.home import Home
 from hermes_doctor.diagnosis.plugins.built_in import builtin
@@ -122,37 +123,12 @@ def judge(home: Path, rules: Sequence[Rule], now: float) -> int:
     return len(ledger.incidents())
 
 
-_USED = """
-import gc, sys, time
-from pathlib import Path
-gc.disable()
-import hermes_doctor.diagnosis.probes.probes
-from hermes_doctor.core.home import Home
-from hermes_doctor.hermes.logs.stream import QUICK, read
-from hermes_doctor.diagnosis.plugins.built_in import builtin
-DAY, now, add = 86400.0, time.time(), lambda entry: None
-wanted = lambda level, logger: level != "INFO" or logger == "gateway.run"
-if sys.argv[2] == "judge":
-    from hermes_doctor.diagnosis.plugins.log_rules.folder import Folder
-    from hermes_doctor.diagnosis.plugins.log_rules.incident_tracker import IncidentTracker
-    own = Folder(builtin("checks") / "signatures", ours=True)
-    tracker = IncidentTracker(
-        own.rule_set.rules, now=now, reader=own.reader, symptoms=own.symptoms
-    )
-    wanted, add = tracker.may_begin, tracker.add_entry
-home, since = Home(Path(sys.argv[1])), {"since": now - DAY, "errors_since": now - 4 * DAY}
-for entry in read(home, **since, wanted=wanted, max_bytes=QUICK):
-    add(entry)
-if sys.argv[2] == "judge":
-    tracker.incidents()
-"""
-
-
 def used(folder: Path) -> float:
     """Return how much longer it takes to judge the logs of a used home than to read them."""
     home = used_home.make(folder / "home-used", RELEASE)
-    commands = [[sys.executable, "-c", _USED, str(home), what] for what in ("read", "judge")]
-    reading, judging = in_turn(commands, USED_RUNS, environment())
+    judge_them = [sys.executable, "-m", "benchmarks.judge_logs", str(home)]
+    only_read = [*judge_them, json.dumps(judge_logs.selection(Home(home)))]
+    reading, judging = in_turn([only_read, judge_them], USED_RUNS, environment())
     print(
         f"a used home: read {reading.cpu * 1000:.0f} ms, judged {judging.cpu * 1000:.0f} ms: "
         f"{judging.cpu / reading.cpu:.2f}x (bar: at most {USED_BAR:g})"
