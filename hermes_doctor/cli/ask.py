@@ -48,26 +48,21 @@ Exit codes:
 """
 TIMEOUT = 60.0
 AskOption = Annotated[
-    bool,
-    typer.Option("--ask", help="At the end, ask the bot one question; it may cost a little."),
+    bool, typer.Option("--ask", help="At the end, ask the bot one question; it may cost a little.")
 ]
 
 
 def ask(
-    question: Annotated[
-        str | None,
-        typer.Argument(metavar="[TEXT]", help="The question; by default a short harmless one."),
-    ] = None,
-    timeout: Annotated[
-        float,
-        typer.Option(
-            "--timeout",
-            min=1,
-            max=600,
-            callback=refuse_nan,
-            help="Wait at most this many seconds for each answer.",
-        ),
-    ] = TIMEOUT,
+    question: str | None = typer.Argument(
+        None, metavar="[TEXT]", help="The question; by default a short harmless one."
+    ),
+    timeout: float = typer.Option(
+        TIMEOUT,
+        min=1,
+        max=600,
+        callback=refuse_nan,
+        help="Wait at most this many seconds for each answer.",
+    ),
     home: HomeOption = None,
     json: JsonOption = False,
 ) -> int:

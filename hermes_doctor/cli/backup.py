@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -72,23 +72,16 @@ Exit codes:
 def create(
     home: HomeOption = None,
     vault: VaultOption = None,
-    reason: Annotated[
-        str, typer.Option("--reason", help="Store this reason with the backup.")
-    ] = "by hand",
-    full: Annotated[
-        bool,
-        typer.Option("--full", help="Copy everything; share no data with the previous backup."),
-    ] = False,
-    include: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--include", help="Also back up files that are skipped by default (glob). Repeatable."
-        ),
-    ] = None,
-    exclude: Annotated[
-        list[str] | None,
-        typer.Option("--exclude", help="Leave out these files (glob). Repeatable."),
-    ] = None,
+    reason: str = typer.Option("by hand", help="Store this reason with the backup."),
+    full: bool = typer.Option(
+        False, "--full", help="Copy everything; share no data with the previous backup."
+    ),
+    include: list[str] | None = typer.Option(
+        None, help="Also back up files that are skipped by default (glob). Repeatable."
+    ),
+    exclude: list[str] | None = typer.Option(
+        None, help="Leave out these files (glob). Repeatable."
+    ),
     to: backup_transfer.ToOption = None,
     encrypt_to: backup_transfer.EncryptOption = None,
     passphrase_file: backup_transfer.PassphraseOption = None,
@@ -133,9 +126,9 @@ Exit codes:
 """,
 )
 def list_(
-    hermes: Annotated[
-        bool, typer.Option("--hermes", help="List the zips and snapshots that Hermes made.")
-    ] = False,
+    hermes: bool = typer.Option(
+        False, "--hermes", help="List the zips and snapshots that Hermes made."
+    ),
     restic: backup_transfer.ResticOption = None,
     home: HomeOption = None,
     vault: VaultOption = None,

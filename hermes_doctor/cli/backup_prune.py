@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -37,24 +37,15 @@ Exit codes:
 
 
 def prune(
-    ids: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[ID]...", help="Remove these backups, even if still needed."),
-    ] = None,
-    keep: Annotated[
-        int | None,
-        typer.Option(
-            "--keep", min=1, metavar="N", help="Keep the N newest backups.", show_default="10"
-        ),
-    ] = None,
-    older_than: Annotated[
-        str | None,
-        typer.Option(
-            "--older-than",
-            help="Remove only backups older than this: 30d, 12h, 4w.",
-            show_default="0d",
-        ),
-    ] = None,
+    ids: list[str] | None = typer.Argument(
+        None, metavar="[ID]...", help="Remove these backups, even if still needed."
+    ),
+    keep: int | None = typer.Option(
+        None, min=1, metavar="N", help="Keep the N newest backups.", show_default="10"
+    ),
+    older_than: str | None = typer.Option(
+        None, help="Remove only backups older than this: 30d, 12h, 4w.", show_default="0d"
+    ),
     daily: schedule.DailyOption = 0,
     weekly: schedule.WeeklyOption = 0,
     monthly: schedule.MonthlyOption = 0,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -45,24 +45,21 @@ Exit codes:
 
 
 def restore(
-    id: Annotated[
-        str, typer.Argument(help="A backup id, an archive, or a zip or snapshot that Hermes made.")
-    ],
-    paths: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="Restore only these files, folders, globs or stores (config, env, auth, history, "
-            "sessions, kanban, cron, pairing, webhooks, channels, memories, skills, whatsapp, "
-            "weixin, matrix) instead of everything.",
-            autocompletion=complete_store,
-        ),
-    ] = None,
+    id: str = typer.Argument(
+        help="A backup id, an archive, or a zip or snapshot that Hermes made."
+    ),
+    paths: list[str] | None = typer.Argument(
+        None,
+        help="Restore only these files, folders, globs or stores (config, env, auth, history, "
+        "sessions, kanban, cron, pairing, webhooks, channels, memories, skills, whatsapp, "
+        "weixin, matrix) instead of everything.",
+        autocompletion=complete_store,
+    ),
     identity: backup_transfer.IdentityOption = None,
     passphrase_file: backup_transfer.PassphraseOption = None,
-    other_home: Annotated[
-        bool,
-        typer.Option("--other-home", help="Allow a backup of another home or another folder."),
-    ] = False,
+    other_home: bool = typer.Option(
+        False, "--other-home", help="Allow a backup of another home or another folder."
+    ),
     yes: YesOption = False,
     home: HomeOption = None,
     vault: VaultOption = None,

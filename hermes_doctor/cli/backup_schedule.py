@@ -8,7 +8,13 @@ import typer
 
 from hermes_doctor.cli import separate_look, separate_work
 from hermes_doctor.cli.help_layout import WholeSummaries
-from hermes_doctor.cli.option_declarations import HomeOption, VaultOption
+from hermes_doctor.cli.option_declarations import (
+    CronOption,
+    DryRunOption,
+    HomeOption,
+    SystemOption,
+    VaultOption,
+)
 from hermes_doctor.cli.option_values import absolute
 from hermes_doctor.core import home as homes
 from hermes_doctor.core.message import ago
@@ -26,29 +32,16 @@ Examples:
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-SystemOption = Annotated[
-    bool, typer.Option("--system", help="For the whole machine, not only for your user (sudo).")
-]
-CronOption = Annotated[
-    bool, typer.Option("--cron", help="Use the crontab even if systemd or launchd runs.")
-]
 DailyOption = Annotated[
-    int,
-    typer.Option(
-        "--daily", min=0, metavar="N", help="Keep the newest backup of each of the last N days."
-    ),
+    int, typer.Option(min=0, metavar="N", help="Keep the newest backup of each of the last N days.")
 ]
 WeeklyOption = Annotated[
     int,
-    typer.Option(
-        "--weekly", min=0, metavar="N", help="Keep the newest backup of each of the last N weeks."
-    ),
+    typer.Option(min=0, metavar="N", help="Keep the newest backup of each of the last N weeks."),
 ]
 MonthlyOption = Annotated[
     int,
-    typer.Option(
-        "--monthly", min=0, metavar="N", help="Keep the newest backup of each of the last N months."
-    ),
+    typer.Option(min=0, metavar="N", help="Keep the newest backup of each of the last N months."),
 ]
 
 
@@ -66,21 +59,17 @@ Exit codes:
 """
 )
 def install(
-    at: Annotated[str, typer.Option("--at", help="Back up at this time of the day.")] = "03:30",
+    at: str = typer.Option("03:30", help="Back up at this time of the day."),
     daily: DailyOption = 7,
     weekly: WeeklyOption = 4,
     monthly: MonthlyOption = 0,
-    include: Annotated[
-        list[str] | None,
-        typer.Option("--include", help="Also back up these files, as in `backup create`."),
-    ] = None,
-    exclude: Annotated[
-        list[str] | None,
-        typer.Option("--exclude", help="Leave out these files, as in `backup create`."),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be written, without writing it.")
-    ] = False,
+    include: list[str] | None = typer.Option(
+        None, help="Also back up these files, as in `backup create`."
+    ),
+    exclude: list[str] | None = typer.Option(
+        None, help="Leave out these files, as in `backup create`."
+    ),
+    dry_run: DryRunOption = False,
     system: SystemOption = False,
     cron: CronOption = False,
     home: HomeOption = None,

@@ -26,26 +26,23 @@ if TYPE_CHECKING:
 
 PASSPHRASE = "passphrase"
 ToOption = Annotated[
-    Path | None, typer.Option("--to", help="Write the encrypted archive to this folder or file.")
+    Path | None, typer.Option(help="Write the encrypted archive to this folder or file.")
 ]
 EncryptOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--encrypt-to",
         help="Encrypt to this age or ssh public key, to the keys in @FILE, or with a "
-        "`passphrase`. Repeatable.",
+        "`passphrase`. Repeatable."
     ),
 ]
 PassphraseOption = Annotated[
-    Path | None,
-    typer.Option("--passphrase-file", help="Read the passphrase of an archive from this file."),
+    Path | None, typer.Option(help="Read the passphrase of an archive from this file.")
 ]
 IdentityOption = Annotated[
-    Path | None, typer.Option("--identity", help="Decrypt an archive with this private key file.")
+    Path | None, typer.Option(help="Decrypt an archive with this private key file.")
 ]
 ResticOption = Annotated[
-    str | None,
-    typer.Option("--restic", help="Use this restic repository: a folder, sftp:…, s3:…, rest:…"),
+    str | None, typer.Option(help="Use this restic repository: a folder, sftp:…, s3:…, rest:…")
 ]
 NewestArgument = Annotated[str | None, typer.Argument(help="A backup id; without it, the newest.")]
 
@@ -131,13 +128,10 @@ def export(
 def push(
     id: NewestArgument = None,
     restic: ResticOption = None,
-    rsync: Annotated[
-        str | None,
-        typer.Option("--rsync", help="Send all backups to this folder or host with rsync."),
-    ] = None,
-    init: Annotated[
-        bool, typer.Option("--init", help="Create the restic repository first.")
-    ] = False,
+    rsync: str | None = typer.Option(
+        None, help="Send all backups to this folder or host with rsync."
+    ),
+    init: bool = typer.Option(False, "--init", help="Create the restic repository first."),
     home: HomeOption = None,
     vault: VaultOption = None,
     json: JsonOption = False,

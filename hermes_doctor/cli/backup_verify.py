@@ -46,16 +46,13 @@ Exit codes:
 
 def verify(
     id: IdArgument = None,
-    every: Annotated[bool, typer.Option("--all", help="Verify all backups.")] = False,
-    deep: Annotated[
-        bool,
-        typer.Option(
-            "--deep", help="Restore into a temporary folder and let SQLite check every row."
-        ),
-    ] = False,
-    hermes: Annotated[
-        bool, typer.Option("--hermes", help="Verify the zips and snapshots that Hermes made.")
-    ] = False,
+    every: bool = typer.Option(False, "--all", help="Verify all backups."),
+    deep: bool = typer.Option(
+        False, "--deep", help="Restore into a temporary folder and let SQLite check every row."
+    ),
+    hermes: bool = typer.Option(
+        False, "--hermes", help="Verify the zips and snapshots that Hermes made."
+    ),
     identity: backup_transfer.IdentityOption = None,
     passphrase_file: backup_transfer.PassphraseOption = None,
     home: HomeOption = None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -46,73 +45,38 @@ Exit codes:
 
 def check(
     home: HomeOption = None,
-    all_homes: Annotated[
-        bool,
-        typer.Option(
-            "--all-homes", help="Check every profile and the home of every running gateway."
-        ),
-    ] = False,
+    all_homes: bool = typer.Option(
+        False, "--all-homes", help="Check every profile and the home of every running gateway."
+    ),
     json: JsonOption = False,
     deep: DeepOption = False,
     network: NetworkOption = False,
     only: OnlyOption = None,
     skip: SkipOption = None,
-    fail_on: Annotated[
-        str | None,
-        typer.Option(
-            "--fail-on",
-            help="Exit with 1 from this severity on: critical, error, warning or info. "
-            "Add `,unknown` or `,crashed` to include such checks. [default: error]",
-            autocompletion=complete_severity,
-        ),
-    ] = None,
+    fail_on: str | None = typer.Option(
+        None,
+        help="Exit with 1 from this severity on: critical, error, warning or info. "
+        "Add `,unknown` or `,crashed` to include such checks. [default: error]",
+        autocompletion=complete_severity,
+    ),
     plugins: PluginsOption = None,
-    verbose: Annotated[
-        bool,
-        typer.Option(
-            "--verbose", "-v", help="Show all evidence, notes, passed and skipped checks."
-        ),
-    ] = False,
-    format: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            help="Print text, json, prometheus, nagios, junit or github. [default: text]",
-            autocompletion=complete_format,
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            metavar="FILE",
-            help="Write to this file and replace its content in one step.",
-        ),
-    ] = None,
-    record: Annotated[
-        bool, typer.Option("--record", help="Add the result to the history; see `history`.")
-    ] = False,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force", help="With --output: replace a file that hermes-doctor did not write."
-        ),
-    ] = False,
+    verbose: bool = typer.Option(
+        False, "--verbose", "-v", help="Show all evidence, notes, passed and skipped checks."
+    ),
+    format: str | None = typer.Option(
+        None,
+        help="Print text, json, prometheus, nagios, junit or github. [default: text]",
+        autocompletion=complete_format,
+    ),
+    output: Path | None = typer.Option(
+        None, metavar="FILE", help="Write to this file and replace its content in one step."
+    ),
+    record: bool = typer.Option(
+        False, "--record", help="Add the result to the history; see `history`."
+    ),
+    force: bool = typer.Option(
+        False, "--force", help="With --output: replace a file that hermes-doctor did not write."
+    ),
 ) -> int:
     """Show what is wrong and what to do; change nothing."""
-    return run(
-        home,
-        all_homes,
-        json,
-        deep,
-        network,
-        only,
-        skip,
-        fail_on,
-        plugins,
-        verbose,
-        format,
-        output,
-        record,
-        force,
-    )
+    return run(**locals())

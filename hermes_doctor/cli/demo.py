@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -34,9 +33,9 @@ _KEPT = ("COLUMNS", "LANG", "LANGUAGE", "LINES", "NO_COLOR", "TERM", "TMPDIR", "
 
 
 def demo(
-    keep: Annotated[
-        bool, typer.Option("--keep", help="Keep the example home, so that you can try it yourself.")
-    ] = False,
+    keep: bool = typer.Option(
+        False, "--keep", help="Keep the example home, so that you can try it yourself."
+    ),
 ) -> int:
     """Show check, fix and undo on a broken example home."""
     import shlex
@@ -92,7 +91,7 @@ def _is_kept(name: str) -> bool:
 
 def _story(home: Path) -> bool:
     from hermes_doctor.cli import demo_home
-    from hermes_doctor.cli.check import check
+    from hermes_doctor.cli.check_run import run as check
     from hermes_doctor.cli.fix import fix
     from hermes_doctor.cli.undo import undo
 
@@ -107,18 +106,18 @@ def _story(home: Path) -> bool:
     untouched = contents(home) == broken
 
     _title(3, "hermes-doctor fix: show the plan; change nothing")
-    fix(home=home)
+    _call(fix, home)
     untouched = untouched and contents(home) == broken
 
     _title(4, "hermes-doctor fix --apply --yes: back up, repair, check again")
-    fix(home=home, apply=True, yes=True)
+    _call(fix, home, "--apply", "--yes")
 
     _title(5, "hermes-doctor check: check again")
     check(home=home)
     left = _codes(home)
 
     _title(6, "hermes-doctor undo --yes: restore the files as they were")
-    undone = undo(home=home, yes=True)
+    undone = _call(undo, home, "--yes")
     same = contents(home) == broken
 
     _title(7, "What happened")
@@ -142,6 +141,14 @@ def _story(home: Path) -> bool:
             ]
         )
     return all(good for good, _ in told)
+
+
+def _call(command: Callable[..., int], home: Path, *options: str) -> int:
+    """Call a command as if it was typed, and return its exit code."""
+    alone = typer.Typer(add_completion=False)
+    alone.command()(command)
+    code: int = alone(["--home", str(home), *options], standalone_mode=False)
+    return code
 
 
 def _codes(home: Path) -> set[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from hermes_doctor.cli.option_declarations import PluginsOption, complete_code
@@ -21,12 +19,9 @@ Exit codes:
 
 
 def explain(
-    code: Annotated[
-        str,
-        typer.Argument(
-            help="The code to explain, as `check` shows it.", autocompletion=complete_code
-        ),
-    ],
+    code: str = typer.Argument(
+        help="The code to explain, as `check` shows it.", autocompletion=complete_code
+    ),
     plugins: PluginsOption = None,
 ) -> int:
     """Explain a code: what it means and what fixes it."""

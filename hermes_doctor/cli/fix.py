@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -35,6 +35,8 @@ from hermes_doctor.core.model import Status, Trouble
 from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hermes_doctor.backup.records.journal import Journal
     from hermes_doctor.core.model import Report
     from hermes_doctor.repair.transaction.plan import PlannedItem
@@ -60,25 +62,20 @@ ROUNDS = 5
 
 
 def fix(
-    codes: Annotated[
-        list[str] | None,
-        typer.Argument(help="Repair only these codes.", autocompletion=complete_code),
-    ] = None,
-    apply: Annotated[bool, typer.Option("--apply", help="Carry out the plan.")] = False,
-    yes: Annotated[
-        bool,
-        typer.Option(
-            "--yes", "-y", help="Answer yes to every question; choose a person with --subject."
-        ),
-    ] = False,
-    pick: Annotated[
-        bool, typer.Option("--pick", help="Ask before each repair, also before safe ones.")
-    ] = False,
+    codes: list[str] | None = typer.Argument(
+        None, help="Repair only these codes.", autocompletion=complete_code
+    ),
+    apply: bool = typer.Option(False, "--apply", help="Carry out the plan."),
+    yes: bool = typer.Option(
+        False, "--yes", "-y", help="Answer yes to every question; choose a person with --subject."
+    ),
+    pick: bool = typer.Option(
+        False, "--pick", help="Ask before each repair, also before safe ones."
+    ),
     ask: AskOption = False,
-    subject: Annotated[
-        str | None,
-        typer.Option("--subject", help="Repair only this subject, as `check --json` names it."),
-    ] = None,
+    subject: str | None = typer.Option(
+        None, help="Repair only this subject, as `check --json` names it."
+    ),
     deep: DeepOption = False,
     network: NetworkOption = False,
     home: HomeOption = None,
@@ -179,7 +176,7 @@ def _apply(
     question: LastQuestion,
     consent: Consent,
     *,
-    vault: VaultOption,
+    vault: Path | None,
     json: bool,
 ) -> int:
     """Plan, run and examine again, in rounds."""
@@ -244,7 +241,7 @@ def _apply(
 def _run(
     session: Session,
     chosen: Sequence[PlannedItem],
-    vault: VaultOption,
+    vault: Path | None,
     hermes: str | None,
     verify: Any,
     command: str | None,

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -84,17 +84,13 @@ app = typer.Typer(
 @app.callback()
 def history(
     ctx: typer.Context,
-    code: Annotated[
-        str, typer.Argument(help="Show the episodes of this code.", autocompletion=complete_code)
-    ] = "",
+    code: str = typer.Argument(
+        "", help="Show the episodes of this code.", autocompletion=complete_code
+    ),
     home: HomeOption = None,
-    since: Annotated[
-        str,
-        typer.Option(
-            "--since",
-            help="Show what happened since then: 12h, 30d, or a local date such as 2026-11-01.",
-        ),
-    ] = "30d",
+    since: str = typer.Option(
+        "30d", help="Show what happened since then: 12h, 30d, or a local date such as 2026-11-01."
+    ),
     json: JsonOption = False,
 ) -> int:
     """Show what was wrong, how often and for how long."""
@@ -128,9 +124,7 @@ def history(
 @app.command("prune", epilog=PRUNE_EPILOG)
 def prune(
     home: HomeOption = None,
-    keep: Annotated[
-        str, typer.Option("--keep", help="Keep what is newer than this, such as 90d.")
-    ] = f"{MOST_DAYS}d",
+    keep: str = typer.Option(f"{MOST_DAYS}d", help="Keep what is newer than this, such as 90d."),
 ) -> int:
     """Remove old records of all homes, or of --home."""
     from hermes_doctor.operations.history import place, prune

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import os
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from hermes_doctor.cli import separate_look, separate_work
 from hermes_doctor.cli.help_layout import WholeSummaries
-from hermes_doctor.cli.option_declarations import HomeOption, JsonOption, VaultOption
+from hermes_doctor.cli.option_declarations import (
+    DryRunOption,
+    FromChatOption,
+    HomeOption,
+    JsonOption,
+    UpdateAnywayOption,
+    VaultOption,
+)
 from hermes_doctor.cli.option_values import absolute, load_plugins, named_home, repeat_options
 from hermes_doctor.core import home as homes
 from hermes_doctor.core.message import ago
@@ -66,19 +73,13 @@ Exit codes:
 )
 def install(
     home: HomeOption = None,
-    shell: Annotated[
-        bool,
-        typer.Option(
-            "--shell/--no-shell", help="Install the launcher that guards `hermes update`."
-        ),
-    ] = True,
-    chat: Annotated[
-        bool,
-        typer.Option("--chat/--no-chat", help="Install the hook that guards /update in chats."),
-    ] = True,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be written, without writing it.")
-    ] = False,
+    shell: bool = typer.Option(
+        True, "--shell/--no-shell", help="Install the launcher that guards `hermes update`."
+    ),
+    chat: bool = typer.Option(
+        True, "--chat/--no-chat", help="Install the hook that guards /update in chats."
+    ),
+    dry_run: DryRunOption = False,
 ) -> int:
     """Guard `hermes update` and /update in chats."""
     import contextlib
@@ -138,13 +139,10 @@ Exit codes:
 )
 def remove(
     home: HomeOption = None,
-    shell: Annotated[
-        bool,
-        typer.Option("--shell/--no-shell", help="Remove the launcher, which all your homes share."),
-    ] = True,
-    chat: Annotated[
-        bool, typer.Option("--chat/--no-chat", help="Remove the hook from this home.")
-    ] = True,
+    shell: bool = typer.Option(
+        True, "--shell/--no-shell", help="Remove the launcher, which all your homes share."
+    ),
+    chat: bool = typer.Option(True, "--chat/--no-chat", help="Remove the hook from this home."),
 ) -> int:
     """Remove everything that `hook install` wrote."""
     from hermes_doctor.backup.records.home_lock import lock_home
@@ -255,12 +253,6 @@ def _runs(home: Home) -> bool:
         return False
 
 
-ForceOption = Annotated[
-    bool, typer.Option("--force", help="Update even if a check objects or the backup fails.")
-]
-ChatOption = Annotated[bool, typer.Option("--from-chat", hidden=True)]
-
-
 @app.command(
     epilog="""\b
 Examples:
@@ -275,11 +267,11 @@ Exit codes:
 """
 )
 def run(
-    moment: Annotated[Moment, typer.Argument(help="Run the part before or after the update.")],
+    moment: Moment = typer.Argument(help="Run the part before or after the update."),
     home: HomeOption = None,
     vault: VaultOption = None,
-    force: ForceOption = False,
-    from_chat: ChatOption = False,
+    force: UpdateAnywayOption = False,
+    from_chat: FromChatOption = False,
     json: JsonOption = False,
 ) -> int:
     """Run one part of the guard: before or after an update."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -38,17 +38,14 @@ SCHEMA = "hermes-doctor/learn/1"
 
 def learn(
     home: HomeOption = None,
-    timeout: Annotated[
-        float,
-        typer.Option(
-            "--timeout",
-            metavar="SECONDS",
-            min=1,
-            max=3600,
-            callback=refuse_nan,
-            help="Give up after this many seconds.",
-        ),
-    ] = 120,
+    timeout: float = typer.Option(
+        120,
+        metavar="SECONDS",
+        min=1,
+        max=3600,
+        callback=refuse_nan,
+        help="Give up after this many seconds.",
+    ),
     json: JsonOption = False,
 ) -> int:
     """Learn a Hermes release that is newer than this tool.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -43,9 +43,9 @@ class ListedKind(enum.StrEnum):
 
 
 def listing(
-    kind: Annotated[
-        ListedKind, typer.Argument(metavar="[checks|codes|fixes]", help="List these.")
-    ] = ListedKind.CHECKS,
+    kind: ListedKind = typer.Argument(
+        ListedKind.CHECKS, metavar="[checks|codes|fixes]", help="List these."
+    ),
     json: JsonOption = False,
     plugins: PluginsOption = None,
 ) -> int:

@@ -82,18 +82,13 @@ _WhatArgument = Annotated[
 
 def mute(
     what: _WhatArgument,
-    time: Annotated[
-        str | None,
-        typer.Option(
-            "--for", metavar="TIME", help="End the mute after this time, such as 12h or 7d."
-        ),
-    ] = None,
-    sticky: Annotated[
-        bool, typer.Option("--sticky", help="Keep the mute when the problem disappears.")
-    ] = False,
-    because: Annotated[
-        str, typer.Option("--because", metavar="TEXT", help="The reason, which `mutes` shows.")
-    ] = "",
+    time: str | None = typer.Option(
+        None, "--for", metavar="TIME", help="End the mute after this time, such as 12h or 7d."
+    ),
+    sticky: bool = typer.Option(
+        False, "--sticky", help="Keep the mute when the problem disappears."
+    ),
+    because: str = typer.Option("", metavar="TEXT", help="The reason, which `mutes` shows."),
     home: HomeOption = None,
     deep: DeepOption = False,
     network: NetworkOption = False,
@@ -149,15 +144,13 @@ def _ends(mute: Mute) -> str:
 
 
 def unmute(
-    what: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[CODE[/SUBJECT]]",
-            help="The mute; a code alone also ends the mutes of its subjects.",
-            autocompletion=complete_code,
-        ),
-    ] = None,
-    every: Annotated[bool, typer.Option("--all", help="End all mutes of the home.")] = False,
+    what: str | None = typer.Argument(
+        None,
+        metavar="[CODE[/SUBJECT]]",
+        help="The mute; a code alone also ends the mutes of its subjects.",
+        autocompletion=complete_code,
+    ),
+    every: bool = typer.Option(False, "--all", help="End all mutes of the home."),
     home: HomeOption = None,
 ) -> int:
     """End a mute."""

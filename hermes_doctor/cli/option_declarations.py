@@ -85,7 +85,6 @@ def complete_code(incomplete: str) -> list[str]:
 HomeOption = Annotated[
     Path | None,
     typer.Option(
-        "--home",
         metavar="DIR",
         help="Use this Hermes home. Without it: HERMES_HOME, then config.toml, then ~/.hermes, "
         "then /opt/data.",
@@ -98,42 +97,42 @@ DeepOption = Annotated[
     bool, typer.Option("--deep", help="Read every page and row; slow for large databases.")
 ]
 NetworkOption = Annotated[
-    bool,
-    typer.Option("--network", help="Also contact every platform and the model provider."),
+    bool, typer.Option("--network", help="Also contact every platform and the model provider.")
 ]
 OnlyOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--only",
-        help="Run only this code, check or group. Repeatable.",
-        autocompletion=complete_selector,
+        help="Run only this code, check or group. Repeatable.", autocompletion=complete_selector
     ),
 ]
 SkipOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--skip",
-        help="Skip this code, check or group. Repeatable.",
-        autocompletion=complete_selector,
+        help="Skip this code, check or group. Repeatable.", autocompletion=complete_selector
     ),
 ]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Answer yes to every question.")]
 PluginsOption = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--plugins",
-        metavar="DIR",
-        help="Also load checks/ and fixes/ from this folder. Repeatable.",
-    ),
+    typer.Option(metavar="DIR", help="Also load checks/ and fixes/ from this folder. Repeatable."),
 ]
 VaultOption = Annotated[
     Path | None,
-    typer.Option(
-        "--vault",
-        metavar="DIR",
-        help="Keep backups in this folder instead of HOME/backups/doctor.",
-    ),
+    typer.Option(metavar="DIR", help="Keep backups in this folder instead of HOME/backups/doctor."),
 ]
+SystemOption = Annotated[
+    bool, typer.Option("--system", help="For the whole machine, not only for your user (sudo).")
+]
+CronOption = Annotated[
+    bool, typer.Option("--cron", help="Use the crontab even if systemd or launchd runs.")
+]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would be written, without writing it.")
+]
+UpdateAnywayOption = Annotated[
+    bool, typer.Option("--force", help="Update even if a check objects or the backup fails.")
+]
+FromChatOption = Annotated[bool, typer.Option("--from-chat", hidden=True)]
 
 
 def refuse_nan(seconds: float) -> float:

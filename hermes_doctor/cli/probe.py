@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from hermes_doctor.cli.option_declarations import HomeOption, complete_question
@@ -28,12 +26,9 @@ Exit codes:
 
 
 def probe(
-    question: Annotated[
-        str,
-        typer.Argument(
-            metavar="live|ready|started", help="What to ask.", autocompletion=complete_question
-        ),
-    ],
+    question: str = typer.Argument(
+        metavar="live|ready|started", help="What to ask.", autocompletion=complete_question
+    ),
     home: HomeOption = None,
 ) -> int:
     """Report the gateway's health to Docker or Kubernetes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -49,15 +49,10 @@ Exit codes:
 
 
 def rollback(
-    update: Annotated[
-        str | None, typer.Argument(help="An update id; without it, the last update.")
-    ] = None,
-    keep_data: Annotated[
-        bool,
-        typer.Option(
-            "--keep-data", help="Reinstall only the previous Hermes; keep the current data."
-        ),
-    ] = False,
+    update: str | None = typer.Argument(None, help="An update id; without it, the last update."),
+    keep_data: bool = typer.Option(
+        False, "--keep-data", help="Reinstall only the previous Hermes; keep the current data."
+    ),
     home: HomeOption = None,
     yes: YesOption = False,
     json: JsonOption = False,

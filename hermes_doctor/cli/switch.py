@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -27,6 +27,8 @@ from hermes_doctor.core.terminal.lines import row
 from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hermes_doctor.backup.records.journal import Journal
     from hermes_doctor.core.home import Home
     from hermes_doctor.diagnosis.probes.probes import Probes
@@ -57,41 +59,29 @@ Exit codes:
 
 
 def switch_provider(
-    name: Annotated[
-        str, typer.Argument(help="A built-in provider, one from config.yaml, or a new name.")
-    ],
-    base_url: Annotated[
-        str | None, typer.Option("--base-url", help="Set its address; required for a new provider.")
-    ] = None,
-    key_env: Annotated[
-        str | None,
-        typer.Option("--key-env", help="Read its key from this variable instead of NAME_API_KEY."),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            help="Use this model; required if the provider does not serve the current one.",
-        ),
-    ] = None,
-    api_mode: Annotated[
-        str | None,
-        typer.Option(
-            "--api-mode",
-            help="Use this protocol instead of the one that Hermes guesses.",
-            autocompletion=complete_protocol,
-        ),
-    ] = None,
-    ask_key: Annotated[
-        bool, typer.Option("--ask-key", help="Ask for a key even if its variable is set.")
-    ] = False,
-    no_fallback: Annotated[
-        bool, typer.Option("--no-fallback", help="Do not add the current provider as fallback.")
-    ] = False,
-    no_test: Annotated[
-        bool, typer.Option("--no-test", help="Switch without a test request to the provider.")
-    ] = False,
-    apply: Annotated[bool, typer.Option("--apply", help="Carry out the plan.")] = False,
+    name: str = typer.Argument(help="A built-in provider, one from config.yaml, or a new name."),
+    base_url: str | None = typer.Option(None, help="Set its address; required for a new provider."),
+    key_env: str | None = typer.Option(
+        None, help="Read its key from this variable instead of NAME_API_KEY."
+    ),
+    model: str | None = typer.Option(
+        None, help="Use this model; required if the provider does not serve the current one."
+    ),
+    api_mode: str | None = typer.Option(
+        None,
+        help="Use this protocol instead of the one that Hermes guesses.",
+        autocompletion=complete_protocol,
+    ),
+    ask_key: bool = typer.Option(
+        False, "--ask-key", help="Ask for a key even if its variable is set."
+    ),
+    no_fallback: bool = typer.Option(
+        False, "--no-fallback", help="Do not add the current provider as fallback."
+    ),
+    no_test: bool = typer.Option(
+        False, "--no-test", help="Switch without a test request to the provider."
+    ),
+    apply: bool = typer.Option(False, "--apply", help="Carry out the plan."),
     yes: YesOption = False,
     ask: AskOption = False,
     home: HomeOption = None,
@@ -211,7 +201,7 @@ def _show(asking: SwitchSession, command: str, *, json: bool) -> int:
     return 0
 
 
-def _command(asking: SwitchSession, home: HomeOption, vault: VaultOption) -> str:
+def _command(asking: SwitchSession, home: Path | None, vault: Path | None) -> str:
     import shlex
 
     wish = asking.request
@@ -231,8 +221,8 @@ def _command(asking: SwitchSession, home: HomeOption, vault: VaultOption) -> str
 
 def _apply(
     asking: SwitchSession,
-    vault: VaultOption,
-    home: HomeOption,
+    vault: Path | None,
+    home: Path | None,
     question: LastQuestion,
     *,
     yes: bool,
@@ -286,7 +276,7 @@ def _apply(
     return int(run.state != "done" or run.leaves_files)
 
 
-def _run(where: Home, switch: SwitchPlan, proof: Proof, vault: VaultOption) -> Journal:
+def _run(where: Home, switch: SwitchPlan, proof: Proof, vault: Path | None) -> Journal:
     from hermes_doctor.backup.records.journal import ItemRecord
     from hermes_doctor.backup.vault.vault import Vault
     from hermes_doctor.diagnosis.probes.probes import Probes

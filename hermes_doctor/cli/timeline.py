@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -36,12 +36,9 @@ _FIRST = datetime(1970, 1, 2, tzinfo=UTC)
 
 def timeline(
     home: HomeOption = None,
-    since: Annotated[
-        str,
-        typer.Option(
-            "--since", help="Start this long ago (30m, 2h, 3d) or at a local date and time."
-        ),
-    ] = "24h",
+    since: str = typer.Option(
+        "24h", help="Start this long ago (30m, 2h, 3d) or at a local date and time."
+    ),
     json: JsonOption = False,
     deep: DeepOption = False,
     plugins: PluginsOption = None,

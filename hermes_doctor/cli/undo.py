@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -37,20 +37,15 @@ Exit codes:
 
 
 def undo(
-    run: Annotated[
-        str | None,
-        typer.Argument(
-            help="A run of the command to undo; without it, the last command.",
-            autocompletion=complete_run,
-        ),
-    ] = None,
+    run: str | None = typer.Argument(
+        None,
+        help="A run of the command to undo; without it, the last command.",
+        autocompletion=complete_run,
+    ),
     yes: YesOption = False,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force", help="Undo even if a file has changed since; that version is backed up."
-        ),
-    ] = False,
+    force: bool = typer.Option(
+        False, "--force", help="Undo even if a file has changed since; that version is backed up."
+    ),
     home: HomeOption = None,
     json: JsonOption = False,
     plugins: PluginsOption = None,

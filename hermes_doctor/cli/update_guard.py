@@ -7,13 +7,18 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
 from hermes_doctor.cli import separate_look, separate_work
 from hermes_doctor.cli.exits import command_exit_code
-from hermes_doctor.cli.option_declarations import HomeOption, VaultOption
+from hermes_doctor.cli.option_declarations import (
+    FromChatOption,
+    HomeOption,
+    UpdateAnywayOption,
+    VaultOption,
+)
 from hermes_doctor.cli.option_values import absolute, load_plugins, repeat_options
 from hermes_doctor.cli.progress_bars import bar, capitalized, print_document, say, tell
 from hermes_doctor.core import home as homes
@@ -49,10 +54,8 @@ def update_guard(
     context: typer.Context,
     home: HomeOption = None,
     vault: VaultOption = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Update even if a check objects or the backup fails.")
-    ] = False,
-    from_chat: Annotated[bool, typer.Option("--from-chat", hidden=True)] = False,
+    force: UpdateAnywayOption = False,
+    from_chat: FromChatOption = False,
 ) -> int:
     """Run an update command between a backup and a check."""
     from hermes_doctor.operations.updates import guard

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from hermes_doctor.cli import separate_work
-from hermes_doctor.cli.option_declarations import HomeOption, VaultOption
 from hermes_doctor.core import home as homes
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import Trouble
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from hermes_doctor.backup.vault.vault import Vault
 
 
-def run_on_vault(home: HomeOption, vault: VaultOption, work: Callable[[Vault], int]) -> int:
+def run_on_vault(home: Path | None, vault: Path | None, work: Callable[[Vault], int]) -> int:
     """Do the work on the vault of a home, as the home's owner if root calls it.
 
     The home may be lost if the vault is elsewhere.

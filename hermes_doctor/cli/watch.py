@@ -53,7 +53,7 @@ app = typer.Typer(
 )
 
 IntervalOption = Annotated[
-    str | None, typer.Option("--interval", help="Check this often: 30s, 5m. [default: 30s]")
+    str | None, typer.Option(help="Check this often: 30s, 5m. [default: 30s]")
 ]
 HealOption = Annotated[
     bool | None,
@@ -68,33 +68,27 @@ WatchNetworkOption = Annotated[
 AlsoOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--also",
-        help="With --heal: also apply this code or fix, which otherwise asks. Repeatable.",
+        help="With --heal: also apply this code or fix, which otherwise asks. Repeatable."
     ),
 ]
 AfterOption = Annotated[
     int | None,
     typer.Option(
-        "--after",
         min=1,
         metavar="N",
         help="Repair a problem after it was found N times in a row. [default: 3]",
     ),
 ]
 BudgetOption = Annotated[
-    str | None,
-    typer.Option("--budget", help="Allow this many repairs in this time. [default: 3/30m]"),
+    str | None, typer.Option(help="Allow this many repairs in this time. [default: 3/30m]")
 ]
 PatienceOption = Annotated[
     str | None,
-    typer.Option(
-        "--patience", help="Let a repair wait this long for a running answer. [default: 10m]"
-    ),
+    typer.Option(help="Let a repair wait this long for a running answer. [default: 10m]"),
 ]
 NotifyOnOption = Annotated[
     str | None,
     typer.Option(
-        "--notify-on",
         help="Notify from this severity on: critical, error, warning, info. [default: error]",
         autocompletion=complete_severity,
     ),
@@ -102,22 +96,17 @@ NotifyOnOption = Annotated[
 CommandOption = Annotated[
     str | None,
     typer.Option(
-        "--notify-command",
         help="Run this command (@FILE reads it from a file) with the event as JSON on stdin and "
-        "in HERMES_DOCTOR_* variables.",
+        "in HERMES_DOCTOR_* variables."
     ),
 ]
 WebhookOption = Annotated[
     str | None,
-    typer.Option(
-        "--notify-webhook",
-        help="POST the event as JSON to this address (@FILE reads it from a file).",
-    ),
+    typer.Option(help="POST the event as JSON to this address (@FILE reads it from a file)."),
 ]
 HermesOption = Annotated[
     str | None,
     typer.Option(
-        "--notify-hermes",
         metavar="PLATFORM[:CHANNEL]",
         help="Send the event with `hermes send` (Hermes 0.15 or later).",
     ),
@@ -126,7 +115,6 @@ HermesOption = Annotated[
 FailOnOption = Annotated[
     str | None,
     typer.Option(
-        "--fail-on",
         help="From this severity on, exit with 1 (with --once) and use --heartbeat-fail. "
         "[default: error]",
         autocompletion=complete_severity,
@@ -134,15 +122,12 @@ FailOnOption = Annotated[
 ]
 MetricsOption = Annotated[
     Path | None,
-    typer.Option(
-        "--metrics", metavar="FILE", help="After each check, write metrics for Prometheus here."
-    ),
+    typer.Option(metavar="FILE", help="After each check, write metrics for Prometheus here."),
 ]
 
 HeartbeatOption = Annotated[
     str | None,
     typer.Option(
-        "--heartbeat",
         metavar="URL",
         help="After each check, request this address (@FILE reads it from a file), so that a "
         "service notices when the watch is gone.",
@@ -151,7 +136,6 @@ HeartbeatOption = Annotated[
 HeartbeatFailOption = Annotated[
     str | None,
     typer.Option(
-        "--heartbeat-fail",
         metavar="URL",
         help="If there are problems at or above --fail-on, or the home cannot be checked, request "
         "this address instead (@FILE reads it from a file).",
@@ -164,10 +148,9 @@ def watch(
     ctx: typer.Context,
     home: HomeOption = None,
     interval: IntervalOption = None,
-    once: Annotated[
-        bool,
-        typer.Option("--once", help="Check once and report what has changed since the last time."),
-    ] = False,
+    once: bool = typer.Option(
+        False, "--once", help="Check once and report what has changed since the last time."
+    ),
     heal: HealOption = None,
     also: AlsoOption = None,
     after: AfterOption = None,
@@ -177,7 +160,7 @@ def watch(
     notify_command: CommandOption = None,
     notify_webhook: WebhookOption = None,
     notify_hermes: HermesOption = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
+    json: bool = typer.Option(False, "--json", help="Print one JSON object per line."),
     network: WatchNetworkOption = None,
     only: OnlyOption = None,
     skip: SkipOption = None,
@@ -189,35 +172,14 @@ def watch(
     heartbeat_fail: HeartbeatFailOption = None,
 ) -> int:
     """Check regularly, notify, and repair if asked to."""
+    options = dict(locals())  # before there is any other name
+    del options["ctx"]
     if ctx.invoked_subcommand is not None:
         _refuse_stray_options(ctx)
         return 0
     from hermes_doctor.cli.watch_run import run
 
-    return run(
-        home,
-        interval,
-        once,
-        heal,
-        also,
-        after,
-        budget,
-        patience,
-        notify_on,
-        notify_command,
-        notify_webhook,
-        notify_hermes,
-        json,
-        network,
-        only,
-        skip,
-        fail_on,
-        plugins,
-        vault,
-        metrics,
-        heartbeat,
-        heartbeat_fail,
-    )
+    return run(**options)
 
 
 def _refuse_stray_options(ctx: typer.Context) -> None:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from hermes_doctor.cli import option_values, separate_look, watch as own
-from hermes_doctor.cli.option_declarations import HomeOption, PluginsOption, VaultOption
+from hermes_doctor.cli.option_declarations import (
+    CronOption,
+    DryRunOption,
+    HomeOption,
+    PluginsOption,
+    SystemOption,
+    VaultOption,
+)
 from hermes_doctor.core import home as homes
 from hermes_doctor.core.model import CannotFix, Trouble
 from hermes_doctor.core.preferences import effective
@@ -19,12 +26,6 @@ if TYPE_CHECKING:
     from hermes_doctor.repair.schedule.jobs import Job, JobManager
 
 app = own.app
-SystemOption = Annotated[
-    bool, typer.Option("--system", help="For the whole machine, not only for your user (sudo).")
-]
-CronOption = Annotated[
-    bool, typer.Option("--cron", help="Use the crontab even if systemd or launchd runs.")
-]
 INSTALL_EPILOG = """\b
 Examples:
   hermes-doctor watch install --dry-run     show what would be written
@@ -55,9 +56,7 @@ def install(
     home: HomeOption = None,
     system: SystemOption = False,
     cron: CronOption = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be written, without writing it.")
-    ] = False,
+    dry_run: DryRunOption = False,
     interval: own.IntervalOption = None,
     heal: own.HealOption = None,
     also: own.AlsoOption = None,

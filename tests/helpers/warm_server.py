@@ -157,9 +157,10 @@ def _load_once() -> None:
     from hermes_doctor.diagnosis.plugins import load
 
     load_some, builtin = load.load, load.load()
+    build = typer.main.get_command
     for part in ("fixes", "rules", "explanations", "effects"):
         getattr(builtin, part)
-    built = typer.main.get_command(commands.app)
+    built = build(commands.app)
 
     def load_plugins(folders: Sequence[Path] = ()) -> load.Plugins:
         return load_some(folders) if folders else builtin
@@ -167,8 +168,11 @@ def _load_once() -> None:
     def build_only(words: Sequence[str], among: typer.Typer = commands.app) -> None:
         """All commands are built."""
 
+    def get_command(typer_instance: typer.Typer) -> Any:
+        return built if typer_instance is commands.app else build(typer_instance)
+
     load.load, commands.build_only = load_plugins, build_only
-    typer.main.get_command = lambda typer_instance: built
+    typer.main.get_command = get_command
 
 
 def _look_once() -> None:
