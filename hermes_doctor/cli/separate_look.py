@@ -9,6 +9,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,7 +17,7 @@ from hermes_doctor.core import outgoing
 from hermes_doctor.core.known_secrets import watch_home
 from hermes_doctor.core.lazy import EMPTY
 from hermes_doctor.core.model import CannotFix, CouldNotLook, Trouble
-from hermes_doctor.core.preferences import places
+from hermes_doctor.core.preferences import effective, places
 from hermes_doctor.core.redaction import clean
 from hermes_doctor.core.secret_forms import Secret
 from hermes_doctor.core.system import files, privileges
@@ -24,6 +25,7 @@ from hermes_doctor.core.system import files, privileges
 if TYPE_CHECKING:
     from hermes_doctor.core.home import Home
     from hermes_doctor.core.model import Report
+    from hermes_doctor.core.system.closed_folders import LentFolder
     from hermes_doctor.core.system.privileges import Privileges
     from hermes_doctor.core.system.separate_process import Action
     from hermes_doctor.diagnosis.plugins.load import Plugins
@@ -43,19 +45,23 @@ def look(
     repairs: bool = False,
     more: Mapping[str, Action] = EMPTY,
     keep: Sequence[int] = (),
+    lent: Sequence[LentFolder] | None = None,
 ) -> T:
     """Return what `work` returns; as root in another user's home, it runs in a separate process.
 
     The result then consists of plain values, of those of `hermes_doctor.core.model` and the
     `modules`, and comes within `limit` seconds. In any other home, return what `otherwise` does, if
     given. If it `repairs` the home, root does for it also what `repair/gateway/root_actions.py`
-    lists. `more` are actions of the command itself, and `keep` open files that the process gets.
+    lists. `more` are actions of the command itself, `keep` open files that the process gets, and
+    `lent` vaults of root's that it may use; without these, it may use the one of the settings.
     """
     otherwise = otherwise or work
     user = owner_of(home)
     if user is None:
         return otherwise()
+    from hermes_doctor.cli import lent_vaults
     from hermes_doctor.core import known_secrets
+    from hermes_doctor.core.home import Home
     from hermes_doctor.core.system import modules_of_root, separate_process
     from hermes_doctor.diagnosis.probes import root_actions
     from hermes_doctor.hermes.knowledge import data
@@ -84,7 +90,12 @@ def look(
         from hermes_doctor.repair.gateway import root_actions as repairing
 
         actions |= {**repairing.actions(home, user.uid), **more}
-    with places.remembered():
+    with ExitStack() as until_the_end:
+        until_the_end.enter_context(places.remembered())
+        if lent is None:
+            vault = effective.load().vault(home)
+            lending = lent_vaults.lend(Home(home), user.uid, [vault], needed=False)
+            lent = until_the_end.enter_context(lending)
         result, secrets = separate_process.run_as(
             user,
             work_and_tell_secrets,
@@ -94,6 +105,7 @@ def look(
             writes=repairs,
             keep=keep,
             closed=None if user.can_reach else home,
+            lent=lent,
         )
     outgoing.known.add(Secret(*secret) for secret in secrets)
     return result

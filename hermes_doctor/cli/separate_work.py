@@ -72,16 +72,13 @@ def do(
 ) -> T:
     """Return the result of `work` as the home's owner if that is another user than root.
 
-    In any other home, and with a vault that only root may change, return that of `otherwise`.
-    `actions` and `keep` are those of `separate_look.look`.
+    In any other home, return that of `otherwise`. A vault that only root may use is lent to that
+    process. `actions` and `keep` are those of `separate_look.look`.
     """
-    from hermes_doctor.cli import separate_look
+    from hermes_doctor.cli import lent_vaults, separate_look
 
     owner = separate_look.owner_of(home.path)
     if owner is None:
-        return otherwise()
-    if _is_of_root(vault, home):
-        watch_as_root(home)
         return otherwise()
     if writes:
         from hermes_doctor.backup.records import home_lock
@@ -89,16 +86,28 @@ def do(
         home_lock.refuse_name_of_others(home, owner.uid)
     if plugins is not None:
         _ = plugins.fixes  # those of a folder that the owner may not read
+
+    def try_with(*vaults: Path | None) -> T:
+        with lent_vaults.lend(home, owner.uid, vaults, creates=writes) as lent:
+            return separate_look.look(
+                home.path,
+                work,
+                modules,
+                plugins,
+                repairs=True,
+                more=actions,
+                keep=keep,
+                lent=lent,
+            )
+
+    vault = vault or effective.load().vault(home.path)
     try:
-        done = separate_look.look(
-            home.path, work, modules, plugins, repairs=True, more=actions, keep=keep
-        )
+        done = try_with(vault)
     except NeedsRoot as needed:
         named = Path(str(needed))
         if not _has_backups(named, home):  # a forged receipt can name any folder
             raise _no_backup(named) from None
-        watch_as_root(home)
-        return otherwise()
+        done = try_with(vault, named)
     return pass_on(done)
 
 
@@ -133,13 +142,3 @@ def _has_backups(vault: Path, home: Home) -> bool:
 
 def _no_backup(vault: Path) -> Trouble:
     return Trouble("{vault} has no backup of this home that root may use.", vault=vault)
-
-
-def _is_of_root(vault: Path | None, home: Home) -> bool:
-    """Whether the backups go into a folder that only root may change or get to."""
-    chosen = vault or effective.load().vault(home.path)
-    if chosen is None:
-        return False
-    place = chosen.expanduser().absolute()
-    user = privileges.of(place / "_")
-    return user is None or not (user.can_reach or place.is_relative_to(home.path))

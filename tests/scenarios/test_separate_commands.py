@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -130,6 +131,106 @@ def test_backups_belong_to_the_owner(place: Path, monkeypatch: pytest.MonkeyPatc
         pruned = support.doctor("backup", "prune", "--keep", "1", "--yes", "--home", "home", *vault)
         assert pruned.code == 0, pruned.err
     assert crash_server.strangers(home) == []
+
+
+@pytest.fixture
+def vault(place: Path) -> Path:
+    """A folder for backups that only root may get to, with a backup of another home."""
+    closed = place / "closed"
+    closed.mkdir(0o700)
+    other = support.healthy(place / "other")
+    made = support.doctor("backup", "create", "--home", other, "--vault", closed / "vault")
+    assert made.code == 0, made.err
+    return closed / "vault"
+
+
+IN_A_VAULT_OF_ROOT = (
+    ("backup", "create"),
+    ("backup", "list"),
+    ("backup", "verify", "--deep"),
+    ("backup", "prune", "--keep", "1", "--yes"),
+    ("backup", "restore", "NEWEST", "config.yaml", "--yes"),
+    ("fix", "--apply", "--yes"),
+)
+
+
+@pytest.mark.needs("strace")
+@pytest.mark.sampled(one_of=3)
+@pytest.mark.parametrize("command", IN_A_VAULT_OF_ROOT, ids=" ".join)
+def test_a_vault_of_root(
+    place: Path, vault: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    """It is lent to the owner's process, so root opens nothing in the home here either."""
+    home = sick(place, traps=True)
+    option = ("--vault", str(vault))
+    others = {path.name for path in vault.iterdir()}
+    assert support.doctor("backup", "create", "--home", home, *option).code in (0, 1)
+    [first] = {path.name for path in vault.iterdir()} - others
+    words = tuple(first if word == "NEWEST" else word for word in command)
+
+    by_root, by_others = opened_by_root((*words, *option), home, tmp_path / "log")
+
+    tops = (str(home), str(place / "secret"))
+    assert [path for path in by_root if path.startswith(tops)] == []
+    assert [path for path in by_others if path.startswith(str(vault))], "it was not used"
+    assert {path.lstat().st_uid for path in vault.rglob("*")} == {0}
+    assert others <= {path.name for path in vault.iterdir()}
+
+
+def test_a_link_into_a_vault_of_root(place: Path, vault: Path) -> None:
+    """It does not lead to the backup of another home while the vault is lent."""
+    [other] = vault.iterdir()
+    saved = next(path for path in other.rglob("config.yaml"))
+    home = support.healthy(place / "home")
+    (home / "SOUL.md").symlink_to(saved)
+    (home / "memories").mkdir(exist_ok=True)
+    (home / "memories" / "MEMORY.md").symlink_to(other)
+    crash_server.chown(home)
+
+    support.doctor("backup", "create", "--home", home, "--vault", vault)
+
+    [mine] = [path for path in vault.iterdir() if path != other]
+    copies = [path for path in mine.rglob("*") if path.is_file() and path.name != "manifest.json"]
+    assert [path for path in copies if {"SOUL.md", "memories"} & {*path.parts}] == []
+
+
+def test_an_undo_that_needs_a_vault_of_root(place: Path, vault: Path) -> None:
+    """The receipt names the vault; it is lent, and the files are restored."""
+    home = sick(place)
+    before = crash_server.state(home)
+    done = support.doctor("fix", "CFG-YAML", "--apply", "--yes", "--home", home, "--vault", vault)
+    assert done.code in (0, 1) and crash_server.state(home) != before, done.err
+
+    undone = support.doctor("undo", "--yes", "--home", home)
+
+    assert undone.code == 0, undone.err
+    assert crash_server.state(home) == before
+
+
+def test_a_vault_that_is_not_there_yet(place: Path) -> None:
+    """It is created for what is saved, and not for a look."""
+    home = support.healthy(place / "home")
+    crash_server.chown(home)
+    (place / "closed").mkdir(0o700)
+    vault = place / "closed" / "new"
+
+    listed = support.doctor("backup", "list", "--home", home, "--vault", vault)
+    assert listed.code in (0, 2) and not vault.exists(), listed.err
+    assert support.doctor("backup", "create", "--home", home, "--vault", vault).code == 0
+    assert (vault.stat().st_uid, vault.stat().st_mode & 0o777) == (0, 0o700)
+
+
+def test_a_look_sees_a_vault_of_root(place: Path, vault: Path) -> None:
+    """`check` says how old the last backup in it is."""
+    home = support.healthy(place / "home")
+    crash_server.chown(home)
+    support.put(place / "settings" / "hermes-doctor" / "config.toml", f'vault = "{vault}"\n')
+    env = {"XDG_CONFIG_HOME": str(place / "settings")}
+    assert support.doctor("backup", "create", "--home", home, env=env).code == 0
+
+    seen = support.doctor("check", "--home", home, env=env)
+
+    assert re.search(r"backup \d+ s old", seen.out), seen.out
 
 
 def test_only_root_may_read_a_copy_elsewhere(place: Path) -> None:

@@ -1,57 +1,128 @@
-"""Let the owner of a home reach it by its path although root has closed a folder above it.
+"""Show folders that root has closed to the owner of a home, in the mounts of one process only.
 
-A container's volume seen from outside is such a home. Root opens the owner's folder once and shows
-it at its own path, in the mounts of one process only. Below the closed folder, that process sees
-nothing else.
+Two kinds are shown at their own paths to a process that is about to become the owner:
+
+- A home below a folder that root has closed, such as a container's volume seen from outside. Root
+  opens the owner's folder once and shows that. Below the closed folder, the process sees nothing
+  else.
+- A folder that root lends, such as a vault that only root may use. To the process all files of root
+  in it belong to the owner, and what it writes there belongs to root: the kernel translates the
+  numbers of the two users ("idmapped mounts", Linux 5.12). Nobody else can use it by that.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from hermes_doctor.core.model import CouldNotLook
+from hermes_doctor.core.lazy import NamedTuple
+from hermes_doctor.core.model import CouldNotLook, Explained, Trouble
 from hermes_doctor.core.system import privileges, root_parent
 from hermes_doctor.core.system.privileges import Privileges
 
-_OWN_MOUNTS = 0x20000
+_OWN_USERS, _OWN_MOUNTS = 0x10000000, 0x20000
 _RECEIVE = 0x80000 | 0x4000
 """Mounts of this process stay its own; what others unmount is unmounted here, too."""
 _BIND = 0x1000 | 0x4000
+_READ_ONLY = 1
 _NO_PROGRAMS = 2 | 4 | 8
 """No set-user-id bits, devices or programs."""
+_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
+"""Numbers of system calls, the same on all processors."""
+_CLONE, _EMPTY_PATH, _MOVE_EMPTY_PATH = 1, 0x1000, 4
+_TRANSLATE_USERS = 0x100000
+_HERE = -100
+"""The folder number that stands for the current folder."""
 
 
-def show(home: Path, user: Privileges) -> None:
-    """Show the home to this process, which is still root's and about to become the user."""
-    top, closed = _top(home, user), _closed(home, user)
-    if closed is None:
+class LentFolder(NamedTuple):
+    """A folder that root lets a process of a home's owner use, without symlinks in its path."""
+
+    path: Path
+    of_root: bool = True
+    """Whether it belongs to root; otherwise to the owner, below a folder that root has closed."""
+    hidden: tuple[str, ...] = ()
+    """Names in it whose content the process does not see."""
+    needed: bool = True
+    """Whether the work makes no sense without it."""
+
+
+def show(user: Privileges, home: Path | None, lent: Sequence[LentFolder] = ()) -> None:
+    """Show a closed home and lent folders to this process, which is still root's.
+
+    It is about to become the user. Raises CouldNotLook, for a lent folder Trouble, if the system
+    does not let root do that.
+    """
+    if home is not None and _closed(home, user) is None:
+        home = None
+    if home is None and not lent:
         return
     mounts = _Mounts()
-    fd = -1
+    covered: set[Path] = set()
+    with contextlib.ExitStack() as opened:
+        sources = {}
+        for folder in lent:
+            with _lending(folder):
+                mounts.separate()
+                mapped = user if folder.of_root else None
+                sources[folder] = opened.enter_context(mounts.second(folder.path, mapped))
+        if home is not None:
+            with _explained(CouldNotLook, _NOT_SHOWN, path=home, folder=_closed(home, user)):
+                mounts.separate()
+                top = _top(home, user)
+                fd = opened.enter_context(_opened(top))
+                if not privileges.is_inside_folder_of(user.uid, fd):
+                    raise CouldNotLook("another program replaced the folder of the home")
+                mounts.make_way(top, user, covered)
+                mounts.mount(Path(f"/proc/self/fd/{fd}"), top, "", _BIND, "")
+        for folder, source in sources.items():
+            with _lending(folder):
+                mounts.make_way(folder.path, user, covered)
+                mounts.attach(source, folder.path)
+                for name in folder.hidden:
+                    mounts.hide(folder.path / name)
+
+
+def _lending(folder: LentFolder) -> contextlib.AbstractContextManager[None]:
+    if not folder.needed:
+        return contextlib.suppress(OSError)
+    return _explained(Trouble, _NOT_LENT, path=folder.path)
+
+
+_NOT_SHOWN = (
+    "root has closed {folder} to the owner of {path}, and the system does not let root "
+    "show it to a process of the owner ({reason}); run hermes-doctor in the container, "
+    "or as the owner"
+)
+_NOT_LENT = (
+    "Only root may use {path}, and the system does not let root lend it to the process that "
+    "works as the owner of the home ({reason}). Nothing was changed. To use another folder, which "
+    "belongs to the owner: --vault DIR"
+)
+
+
+@contextmanager
+def _explained(kind: type[Explained], template: str, **values: object) -> Iterator[None]:
+    """Say what the system refused."""
     try:
-        root_parent.keep_mounts(os.readlink("/proc/self/ns/mnt"))
-        mounts.separate()
-        fd = os.open(top, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        if not privileges.is_inside_folder_of(user.uid, fd):
-            raise CouldNotLook("another program replaced the folder of the home")
-        mounts.mount("tmpfs", closed, "tmpfs", _NO_PROGRAMS, "mode=755,size=1m")
-        umask = os.umask(0o022)
-        os.makedirs(top)
-        os.umask(umask)
-        mounts.mount(Path(f"/proc/self/fd/{fd}"), top, "", _BIND, "")
+        yield
     except OSError as error:
-        raise CouldNotLook(
-            "root has closed {folder} to the owner of {home}, and the system does not let root "
-            "show it to a process of the owner ({reason}); run hermes-doctor in the container, "
-            "or as the owner",
-            folder=closed,
-            home=home,
-            reason=os.strerror(error.errno or 0).lower(),
-        ) from None
+        reason = os.strerror(error.errno or 0).lower()
+        raise kind(template, reason=reason, **values) from None
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    fd = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield fd
     finally:
-        if fd >= 0:
-            os.close(fd)
+        os.close(fd)
 
 
 def _top(home: Path, user: Privileges) -> Path:
@@ -70,25 +141,91 @@ class _Mounts:
     """The mounts of this process."""
 
     def __init__(self) -> None:
-        import ctypes
-
-        self._ctypes = ctypes
         self._library = ctypes.CDLL(None, use_errno=True)
+        self._separate = False
 
     def separate(self) -> None:
         """Take them apart from those of all other processes."""
+        if self._separate:
+            return
+        root_parent.keep_mounts(os.readlink("/proc/self/ns/mnt"))
         self._check(self._library.unshare(_OWN_MOUNTS))
-        self._check(self._library.mount(None, b"/", None, self._flags(_RECEIVE), None))
+        self._check(self._library.mount(None, b"/", None, ctypes.c_ulong(_RECEIVE), None))
+        self._separate = True
+
+    def make_way(self, folder: Path, user: Privileges, covered: set[Path]) -> None:
+        """Let the user get to the place of a folder; what is beside the way is not shown."""
+        closed = next((place for place in reversed(folder.parents) if place in covered), None)
+        closed = closed or _closed(folder, user)
+        if closed is None:
+            return
+        if closed not in covered:
+            self.mount("tmpfs", closed, "tmpfs", _NO_PROGRAMS, "mode=755,size=1m")
+            covered.add(closed)
+        umask = os.umask(0o022)
+        os.makedirs(folder, exist_ok=True)
+        os.umask(umask)
 
     def mount(self, source: str | Path, place: Path, kind: str, flags: int, data: str) -> None:
         """Mount something at a place."""
-        words = [os.fsencode(one) for one in (source, place, kind)]
-        self._check(self._library.mount(*words, self._flags(flags), data.encode()))
+        words = [os.fsencode(word) for word in (source, place, kind)]
+        self._check(self._library.mount(*words, ctypes.c_ulong(flags), data.encode()))
 
-    def _flags(self, flags: int) -> object:
-        return self._ctypes.c_ulong(flags)
+    @contextmanager
+    def second(self, folder: Path, user: Privileges | None) -> Iterator[int]:
+        """Open a second mount of a folder; with a user, root's files in it belong to that user."""
+        mount = self._call(_OPEN_TREE, _HERE, os.fsencode(folder), _CLONE | os.O_CLOEXEC)
+        try:
+            if user is not None:
+                with self._users(user) as users:
+                    rights = struct.pack("QQQQ", _TRANSLATE_USERS | _NO_PROGRAMS, 0, 0, users)
+                    self._call(_MOUNT_SETATTR, mount, b"", _EMPTY_PATH, rights, len(rights))
+            yield mount
+        finally:
+            os.close(mount)
+
+    def attach(self, mount: int, place: Path) -> None:
+        """Put an opened mount at a place."""
+        self._call(_MOVE_MOUNT, mount, b"", _HERE, os.fsencode(place), _MOVE_EMPTY_PATH)
+
+    @contextmanager
+    def _users(self, user: Privileges) -> Iterator[int]:
+        """Open a namespace of users in which this user is root; it needs a process for a moment."""
+        ready, end = os.pipe(), os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            made = self._library.unshare(_OWN_USERS) == 0
+            os.write(ready[1], b"y" if made else b"n")
+            os.close(end[1])
+            os.read(end[0], 1)
+            os._exit(0)
+        fd = -1
+        try:
+            if os.read(ready[0], 1) != b"y":
+                raise PermissionError(1, "Operation not permitted")
+            for name, number in (("uid_map", user.uid), ("gid_map", user.gid)):
+                with open(f"/proc/{pid}/{name}", "w") as file:
+                    file.write(f"0 {number} 1")
+            fd = os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
+            yield fd
+        finally:
+            for one in (*ready, *end, *([fd] if fd >= 0 else [])):
+                os.close(one)
+            os.waitpid(pid, 0)
+
+    def hide(self, place: Path) -> None:
+        """Let a folder or a file look empty."""
+        if place.is_dir():
+            self.mount("tmpfs", place, "tmpfs", _NO_PROGRAMS | _READ_ONLY, "mode=755")
+        else:
+            self.mount("/dev/null", place, "", _BIND, "")
+
+    def _call(self, number: int, *given: int | bytes) -> int:
+        result = int(self._library.syscall(number, *given))
+        self._check(min(result, 0))
+        return result
 
     def _check(self, result: int) -> None:
         if result:
-            number = self._ctypes.get_errno()
+            number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))

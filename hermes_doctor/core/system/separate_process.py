@@ -34,6 +34,7 @@ from typing import Any, NoReturn, TypeVar
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.core.system import closed_folders, files, root_parent, time_limits, transfer
+from hermes_doctor.core.system.closed_folders import LentFolder
 from hermes_doctor.core.system.privileges import Privileges
 from hermes_doctor.core.system.signals import PassedSignals, delay_signals, held_back
 
@@ -91,6 +92,7 @@ def run_as(
     writes: bool = False,
     keep: Sequence[int] = (),
     closed: Path | None = None,
+    lent: Sequence[LentFolder] = (),
 ) -> T:
     """Return what `work` returns in a child that has become the user; serve its actions meanwhile.
 
@@ -98,7 +100,8 @@ def run_as(
     plain values. Everything that the work imports must be loaded already, unless the user may read
     it. Raise CouldNotLook if it takes longer than `limit` seconds. If the work `writes`, the
     signals that ask this process to end are passed on, and the child ends by itself. It keeps the
-    open files in `keep`. A home that is `closed` to the user is shown to the child.
+    open files in `keep`. A home that is `closed` to the user is shown to the child, and
+    folders of root's are `lent` to it.
     """
     _refuse_another()
     _flush()
@@ -115,7 +118,7 @@ def run_as(
             if pid == 0:
                 ours.close()
                 begin = lambda: _begin(signals, let_in)  # noqa: E731
-                _live(theirs, user, work, parent, modules, keep, closed, begin)
+                _live(theirs, user, work, parent, modules, keep, closed, lent, begin)
             theirs.close()
             if signals:
                 signals.send_to(pid)
@@ -282,6 +285,7 @@ def _live(
     modules: tuple[str, ...],
     keep: Sequence[int],
     closed: Path | None,
+    lent: Sequence[LentFolder],
     begin: Callable[[], None],
 ) -> NoReturn:
     """Do the work in the child; never returns."""
@@ -289,8 +293,7 @@ def _live(
         begin()
         signal.set_wakeup_fd(-1)  # a watch has one
         files.close_others(line.fileno(), *keep)
-        if closed:
-            closed_folders.show(closed, user)
+        closed_folders.show(user, closed, lent)
         become_permanently(user, parent)
         root_parent.use(_Root(line).ask)
         result = transfer.dump(work(), modules)

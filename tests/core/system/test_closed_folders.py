@@ -1,4 +1,4 @@
-"""A home below a folder that root has closed to its owner, such as a container's volume."""
+"""Folders that root has closed to a home's owner: a container's volume, a vault of root's."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.core.model import CouldNotLook
+from hermes_doctor.core.model import CouldNotLook, Trouble
 from hermes_doctor.core.system import closed_folders, privileges
+from hermes_doctor.core.system.closed_folders import LentFolder
 from hermes_doctor.core.system.separate_process import run_as
 from tests.cli.test_separate_look import opened_by_root
 from tests.helpers import crash_server, support
@@ -92,6 +93,64 @@ def test_without_the_right_to_mount(volume: Path, monkeypatch: pytest.MonkeyPatc
         run_as(user_of(volume), lambda: 1, {}, closed=volume)
 
     assert "run hermes-doctor in the container, or as the owner" in str(raised.value)
+
+
+@pytest.fixture
+def vault(volume: Path) -> Path:
+    """A folder below a closed one of root's: with a file, and with a folder to hide."""
+    closed = volume.parents[2] / "closed"
+    support.put(closed / "vault" / "mine" / "copy", "saved", 0o600)
+    support.put(closed / "vault" / "other" / "copy", "of somebody else", 0o644)
+    support.put(closed / "vault" / "note", "of root's", 0o644)
+    support.put(closed / "secret", "a secret of root's", 0o644)
+    (closed / "vault").chmod(0o700)
+    closed.chmod(0o700)
+    return closed / "vault"
+
+
+def test_a_lent_folder(volume: Path, vault: Path) -> None:
+    """The owner's process uses root's folder like its own; on the disk all stays root's."""
+
+    def work() -> list[object]:
+        (vault / "new").write_text("x")
+        (vault / "mine" / "copy").rename(vault / "mine" / "kept")
+        owners = [os.stat(path).st_uid for path in (vault, vault / "mine" / "kept", vault / "new")]
+        shown = [sorted(os.listdir(path)) for path in (vault.parent, vault, vault / "other")]
+        return [owners, shown, os.path.exists(volume / "config.yaml"), (vault / "note").read_text()]
+
+    lent = [LentFolder(vault, hidden=("other", "note"))]
+    owners, shown, home, note = run_as(user_of(volume), work, {}, closed=volume, lent=lent)
+
+    assert owners == [STRANGER] * 3
+    assert shown == [["vault"], ["mine", "new", "note", "other"], []]
+    assert home and note == ""
+    assert {path.stat().st_uid for path in (vault, *vault.rglob("*"))} == {0}
+    assert (vault / "mine" / "kept").read_text() == "saved"
+    assert (vault / "note").read_text() == "of root's"
+    assert os.listdir(vault / "other") == ["copy"], "only that process has these mounts"
+
+
+def test_a_lent_folder_of_the_owner_s(volume: Path, vault: Path) -> None:
+    """One that root has closed to him is shown as it is."""
+    crash_server.chown(vault)
+
+    def work() -> str:
+        (vault / "new").write_text("x")
+        return (vault / "mine" / "copy").read_text()
+
+    assert run_as(user_of(volume), work, {}, lent=[LentFolder(vault, of_root=False)]) == "saved"
+    assert (vault / "new").stat().st_uid == STRANGER
+
+
+def test_what_cannot_be_lent(volume: Path, vault: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the right to mount, it is refused in one sentence that says what to do."""
+
+    def refuse(_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(closed_folders._Mounts, "separate", refuse)
+    with pytest.raises(Trouble, match=r"\(operation not permitted\).*: --vault DIR$"):
+        run_as(user_of(volume), lambda: 1, {}, lent=[LentFolder(vault)])
 
 
 @pytest.mark.needs("strace")
