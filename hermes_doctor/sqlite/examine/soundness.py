@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -14,7 +14,7 @@ from urllib.parse import quote
 from hermes_doctor.core.model import CannotFix
 from hermes_doctor.core.system import disk, progress
 from hermes_doctor.core.system.files import MEGABYTE
-from hermes_doctor.core.system.workers import Worker, start_worker
+from hermes_doctor.core.system.workers import start_worker
 
 if TYPE_CHECKING:
     import sqlite3
@@ -46,25 +46,16 @@ _BY_TABLE = (3, 33)
 def background_check(path: Path) -> Iterator[Callable[[], str]]:
     """Check a database in the background; yield a function that waits for the verdict.
 
-    The verdict is `ok`, `damaged`, or SQLite's name for the error that ended the check.
+    The verdict is `ok`, `damaged`, or SQLite's name for the error that ended the check. One process
+    asks all questions, because each that opens the database needs memory for the whole schema.
     """
     questions: tuple[Question, ...] = (_structure, _indexes)
     if os.stat(path).st_size > LARGE:
         questions = (_structure,)
     elif sqlite3.sqlite_version_info < _BY_TABLE:
         questions = (_everything,)
-    with ExitStack() as stack:
-        judges = [stack.enter_context(_judge(path, question)) for question in questions]
-
-        def verdict() -> str:
-            verdicts = [judge.receive()[1] for judge in judges]
-            return next((answer for answer in verdicts if answer != OK), OK)
-
-        yield verdict
-
-
-def _judge(path: Path, question: Question) -> AbstractContextManager[Worker]:
-    return start_worker(path, lambda _: _asked(path, question))
+    with start_worker(path, lambda _: _asked(path, questions)) as judge:
+        yield lambda: judge.receive()[1]
 
 
 def address(path: Path, options: str = "") -> str:
@@ -72,11 +63,11 @@ def address(path: Path, options: str = "") -> str:
     return f"file:{quote(os.fsencode(path))}?mode=ro{options}"
 
 
-def _asked(path: Path, question: Question) -> str:
+def _asked(path: Path, questions: Sequence[Question]) -> str:
     try:
         with contextlib.closing(sqlite3.connect(address(path, "&immutable=1"), uri=True)) as here:
             here.execute(f"PRAGMA mmap_size={MAPPED}")
-            return OK if question(here) else DAMAGED
+            return OK if all(question(here) for question in questions) else DAMAGED
     except (sqlite3.Error, UnicodeDecodeError) as error:
         return name_of(error)
 

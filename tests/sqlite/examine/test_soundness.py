@@ -1,4 +1,4 @@
-"""SQLite's verdict by two processes is that of one: every kind of damage is found."""
+"""SQLite's verdict in the background, table by table or at once: every kind of damage is found."""
 
 from __future__ import annotations
 
@@ -32,9 +32,20 @@ def database(
 
 
 def verdict(path: Path) -> str:
-    """What both judges say."""
+    """What the judge says."""
     with soundness.background_check(path) as waited:
         return waited()
+
+
+def test_one_process_asks(database: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two would need twice the memory for the schema, which may be long."""
+    started = []
+    start = soundness.start_worker
+    monkeypatch.setattr(
+        soundness, "start_worker", lambda *given: started.append(given) or start(*given)
+    )
+    assert verdict(database) == soundness.OK
+    assert len(started) == 1
 
 
 def changed(path: Path, *statements: str) -> None:
