@@ -58,7 +58,6 @@ class HealthView(View):
         """Whether the event loop of the gateway is running."""
         gateways = self._gateway.running()
         from hermes_doctor.diagnosis.probes import pulse
-        from hermes_doctor.hermes.processes import sockets
 
         if not gateways:
             if not (url := self._health_url()):
@@ -75,9 +74,16 @@ class HealthView(View):
             vitals.environment, (env and env.text) or "", (config and config.values) or {}
         )
         return pulse.examine_process(
-            *(vitals, runtime, sockets.listeners(pid), ports, self._machine.space()),
+            *(vitals, runtime, self._own_listeners(pid), ports, self._machine.space()),
             closed=lambda: pulse.heartbeat_obstacle(self._gateway.user(), self.home / "state"),
         )
+
+    def _own_listeners(self, pid: int) -> list[Connection]:
+        """The listening sockets of a process, from the answer that other checks share."""
+        try:
+            return [one for one in self._machine.connections(pid) if one.state == "LISTEN"]
+        except CouldNotLook:
+            return []
 
     def _health_url(self) -> str:
         """Return the health URL of this home's gateway on another machine; empty if there is none.

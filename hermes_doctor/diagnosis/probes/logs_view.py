@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hermes_doctor.diagnosis.probes.scope import Scope
     from hermes_doctor.diagnosis.probes.settings_view import SettingsView
     from hermes_doctor.diagnosis.probes.traffic import Traffic
-    from hermes_doctor.hermes.logs.entry import Wanted
+    from hermes_doctor.hermes.logs.entry import Wanted, WantedSince
     from hermes_doctor.hermes.logs.stream import LogStream
 
 
@@ -68,6 +68,7 @@ class LogsView(View):
         since: float,
         wanted: Wanted | None = None,
         *,
+        wanted_since: WantedSince | None = None,
         records_since: float | None = None,
         errors_since: float | None = None,
         most: int | None,
@@ -86,6 +87,7 @@ class LogsView(View):
             errors_since=errors_since,
             max_bytes=most,
             wanted=wanted,
+            wanted_since=wanted_since,
             zone=self.time_zone(),
             units=[owner] if owner else [],
         )

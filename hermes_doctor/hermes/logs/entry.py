@@ -43,6 +43,8 @@ class Unread(NamedTuple):
 
 Wanted = Callable[[str, str], bool]
 """Tells whether entries of a level and a logger are wanted."""
+WantedSince = Callable[[str, str], float]
+"""Tells since when entries of a level and a logger are wanted."""
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 LONG = 16 * 1024
@@ -58,6 +60,8 @@ class LogWindow(NamedTuple):
     since: float
     until: float = float("inf")
     wanted: Wanted | None = None
+    wanted_since: WantedSince | None = None
+    """Leaves out older entries of Hermes' own logs, which have most lines."""
 
     def has(self, at: float, level: str, logger: str) -> bool:
         """Tell whether an entry with these values is wanted."""

@@ -40,6 +40,7 @@ class _Head(NamedTuple):
     session: str
     logger: str
     wanted: bool
+    since: float
 
 
 def local_time(line: bytes) -> float | None:
@@ -54,7 +55,7 @@ def parse_log(
     lines: Lines, clock: LogClock, span: LogWindow, source: str, kind: str
 ) -> Iterator[LogEntry]:
     """Yield the wanted entries; the continuation lines of others are dropped with them."""
-    since, until = span.since, span.until
+    until = span.until
     heads: dict[bytes, _Head | None] = {}
     new = tuple.__new__  # half the cost of calling the class
     stamp, second = _NEVER, 0.0
@@ -93,7 +94,7 @@ def parse_log(
                 held = None
                 if more:
                     more, room = [], MORE_BYTES
-            if head.wanted and since <= second + part <= until:
+            if head.wanted and head.since <= second + part <= until:
                 held = second + part, head.level, head.logger, decode_line(said), head.session
                 there = here
     if held is not None:
@@ -110,7 +111,8 @@ def _head(key: bytes, span: LogWindow, heads: dict[bytes, _Head | None]) -> _Hea
     if match := _HEAD.fullmatch(key.decode("utf-8", "replace")):
         level, session, logger = match.groups()
         wanted = span.wanted is None or span.wanted(level, logger)
-        head = _Head(level, session or "", logger, wanted)
+        later = span.wanted_since(level, logger) if span.wanted_since else span.since
+        head = _Head(level, session or "", logger, wanted, max(span.since, later))
     heads[key] = head
     return head
 

@@ -28,7 +28,15 @@ from hermes_doctor.core.system.files import MEGABYTE, list_folder
 from hermes_doctor.hermes.logs import file_formats, rotated
 from hermes_doctor.hermes.logs.block_reader import BLOCK, CompressedLog, FileIdentity, OpenLog
 from hermes_doctor.hermes.logs.copied import is_copied, latest_time
-from hermes_doctor.hermes.logs.entry import LEVELS, Format, LogEntry, LogWindow, Unread, Wanted
+from hermes_doctor.hermes.logs.entry import (
+    LEVELS,
+    Format,
+    LogEntry,
+    LogWindow,
+    Unread,
+    Wanted,
+    WantedSince,
+)
 from hermes_doctor.hermes.logs.rotated import ReportUnread
 
 if TYPE_CHECKING:
@@ -159,6 +167,7 @@ def read(
     until: float | None = None,
     max_bytes: int | None = QUICK,
     wanted: Wanted | None = None,
+    wanted_since: WantedSince | None = None,
     whole: bool = False,
     zone: tzinfo | None = None,
     units: Iterable[Unit] = (),
@@ -173,7 +182,9 @@ def read(
     supervisor is asked for their output, with one command each.
     """
     copied = is_copied(home)
-    span = LogWindow(since, latest_time(home, zone, copied) if until is None else until, wanted)
+    span = LogWindow(
+        since, latest_time(home, zone, copied) if until is None else until, wanted, wanted_since
+    )
     reading = LogStream(home, span, max_bytes, zone, copied)
     folder = home / "logs"
     try:

@@ -284,33 +284,27 @@ def _by_psutil(pid: int | None) -> list[Connection]:
     return [connection for connection in found if pid is not None or connection.state == "LISTEN"]
 
 
-def listeners(pid: int) -> list[Connection]:
-    """Return the listening sockets of a process; `unread` is the number of waiting connections."""
+def listeners(pid: int) -> Iterator[Connection]:
+    """Yield the listening sockets of a process; `unread` is the number of waiting connections.
+
+    A caller that has found its socket need not take the rest, so that fewer tables are read.
+    """
     try:
-        own = socket_inodes(pid)
+        own = {str(inode) for inode in socket_inodes(pid)}
     except CouldNotLook:
-        return []
-    tables = (f"/proc/{pid}/net/{name}" for name in ("tcp", "tcp6"))
-    return [
-        listening_row
-        for table in tables
-        for listening_row in _listening_rows(table)
-        if listening_row.inode in own
-    ]
-
-
-def _listening_rows(path: str) -> Iterator[Connection]:
-    """Yield the listening sockets of all processes in a table."""
-    try:
-        with open(path) as table:
-            next(table, None)
-            for line in table:
-                fields = line.split(None, 10)
-                if len(fields) < 10 or fields[3] != "0A":
-                    return
-                yield parse_row(fields)
-    except (OSError, ValueError):
         return
+    for name in ("tcp", "tcp6"):
+        try:
+            with open(f"/proc/{pid}/net/{name}") as table:
+                next(table, None)
+                for line in table:
+                    fields = line.split(None, 10)
+                    if len(fields) < 10 or fields[3] != "0A":
+                        break
+                    if fields[9] in own:
+                        yield parse_row(fields)
+        except (OSError, ValueError):
+            continue
 
 
 _SOCK_DIAG = 4

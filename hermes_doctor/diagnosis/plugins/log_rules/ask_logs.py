@@ -37,8 +37,8 @@ class LogAnswer(NamedTuple):
     """Including those that are over."""
     where: Callable[[LogEntry], str]
     unread: tuple[Unread, ...]
-    needs_ends: bool
-    """An incident is open that a skipped line could have ended."""
+    ends_since: float
+    """Since when a skipped line could have ended an open incident; infinity if none is open."""
     until: float = math.inf
     """When the answer may change although nothing is written into a log."""
 
@@ -62,10 +62,10 @@ def ask(
     )
     if probes.deep:
         return _once(probes, made, None)
-    asked = _once(probes, made, QUICK, ends=False)
+    asked = _once(probes, made, QUICK, ends_since=math.inf)
     until = asked.until
-    if asked.needs_ends:
-        asked = _once(probes, made, QUICK)
+    if asked.ends_since < math.inf:
+        asked = _once(probes, made, QUICK, ends_since=asked.ends_since)
         until = min(until, asked.until)
         if any(incident.doubtful for incident in asked.incidents):
             asked = _once(probes, made, FURTHER)
@@ -74,9 +74,13 @@ def ask(
 
 
 def _once(
-    probes: Probes, made: Callable[..., IncidentTracker], most: int | None, *, ends: bool = True
+    probes: Probes,
+    made: Callable[..., IncidentTracker],
+    most: int | None,
+    *,
+    ends_since: float = -math.inf,
 ) -> LogAnswer:
-    """Read the logs once. Without `ends`, skip lines that can only end an incident.
+    """Read the logs once. Skip lines before `ends_since` that can only end an incident.
 
     In the log of a healthy gateway most lines could end something that never began. Skipping them
     saves about a tenth of a check.
@@ -85,7 +89,8 @@ def _once(
     needed = ledger.needed
     reading = probes.logs.entries(
         needed.since(*LOGS),
-        needed.wanted if ends else needed.may_begin,
+        needed.wanted if ends_since < math.inf else needed.may_begin,
+        wanted_since=needed.wanted_since(ends_since),
         records_since=needed.since(),
         errors_since=needed.since_days(),
         most=most,
@@ -105,7 +110,7 @@ def _once(
         open_incident.doubtful for open_incident in incidents
     ):  # it says when the log starts that is left
         until = ledger.now
-    return LogAnswer(incidents, reading.where, tuple(unread), ledger.needs_ends(), until)
+    return LogAnswer(incidents, reading.where, tuple(unread), ledger.ends_since(), until)
 
 
 def _counts(probes: Probes, incident: Incident) -> bool:

@@ -33,6 +33,8 @@ class Connections:
     def __init__(self, reader: EntryReader, next_change: NextChange) -> None:
         self._reader, self._next_change, self._now = reader, next_change, next_change.now
         self._last: dict[tuple[str, str], deque[LogEntry]] = {}
+        self.since: float = self._now - OVER - OFTEN * PAUSE
+        """Older connections do not matter."""
 
     def note(self, entry: LogEntry) -> None:
         """Take an entry that may show that something works."""

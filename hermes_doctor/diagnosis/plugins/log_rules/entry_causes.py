@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from hermes_doctor.core.lazy import EMPTY, pattern
@@ -79,6 +80,10 @@ class UnknownErrors:
         self._earlier = {*(self._earlier or ()), *old}
         for key in old:
             del self._open[key]
+
+    def last_times(self) -> Iterator[float]:
+        """Yield when each one that repeats was last written; a success after that ends it."""
+        return (one.times[-1] for one in self._open.values() if one.reached)
 
     def incidents(self) -> Iterator[Incident]:
         """Yield the most frequent ones that repeat, those with an effect first."""
@@ -199,6 +204,16 @@ class EntryCauses:
                 self._worked[success.place] = at
         self._unread.clear()
         return self._worked
+
+    def successes_since(self) -> float:
+        """Return since when lines about success can change what goes on.
+
+        How bad a failure is depends on whether its place has ever worked.
+        """
+        if self._failures.are_known:
+            return -math.inf
+        since = self._connections.since
+        return min([since, *self._unknown.last_times()]) if self._unknown else since
 
     def blame(self, reading: Reading, rule: Rule) -> Blame | None:
         """Return the cause that an entry names, if the rule does not say it."""

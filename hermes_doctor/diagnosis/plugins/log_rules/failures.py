@@ -197,6 +197,11 @@ class Failures:
         """Whether anything fails."""
         return bool(self._open)
 
+    @property
+    def are_known(self) -> bool:
+        """Whether anything fails, or is a connection that failed and was made again."""
+        return bool(self._open or self._ended)
+
     def add(self, entry: LogEntry, reading: Reading, codes: Collection[str] = ()) -> None:
         """Count a line that names a cause, or goes on about a place that fails.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from math import ceil
+from math import ceil, inf
 
 from hermes_doctor.backup.records.handled import Handled
 from hermes_doctor.core.model import Severity
@@ -115,13 +115,21 @@ class IncidentTracker:
         """Built when the first line arrives, because sorting all rules takes time."""
         return Matcher(self.rules, self.now, self.compared)
 
-    def needs_ends(self) -> bool:
-        """Tell whether an incident is open that a skipped line could have ended."""
+    def ends_since(self) -> float:
+        """Return since when a skipped line could have ended an incident; infinity if none is open.
+
+        Lines from before an incident change nothing.
+        """
         failing = self.causes and any(True for _ in self.causes.incidents({}))
-        return bool(failing) or any(
+        if not failing and not any(
             open_incident.rule.cleared_by and not self._is_early(open_incident)
             for open_incident in self._reached()
-        )
+        ):
+            return inf
+        moments = [open_incident.first for open_incident in self._reached()]
+        if self.causes:
+            moments.append(self.causes.successes_since())
+        return min(moments, default=-inf)
 
     def _reached(self) -> Iterator[OpenIncident]:
         """Return the open incidents that have enough lines."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import cache
 
@@ -10,6 +11,7 @@ from hermes_doctor.diagnosis.plugins.log_rules.failures import WINDOW
 from hermes_doctor.diagnosis.plugins.log_rules.incident import DAY, is_adapter
 from hermes_doctor.diagnosis.plugins.log_rules.matcher import Matcher
 from hermes_doctor.diagnosis.plugins.log_rules.rule import Rule
+from hermes_doctor.hermes.logs.entry import WantedSince
 
 LOGS = ("log", "stderr", "journal")
 """The sources that go on all the time; the others are small records."""
@@ -70,6 +72,10 @@ class NeededEntries:
             or self._is_needed(level, logger)
             or self._is_read(level, logger, ends=False)
         )
+
+    def wanted_since(self, ends: float) -> WantedSince:
+        """Return what tells since when entries matter: since `ends` if they can only end one."""
+        return lambda level, logger: -math.inf if self.may_begin(level, logger) else ends
 
     def _is_needed(self, level: str, logger: str) -> bool:
         if not logger or logger == START[0]:

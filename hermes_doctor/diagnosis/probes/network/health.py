@@ -90,14 +90,11 @@ def test_port(pid: int, listener: Connection, timeout: float) -> HealthResult:
             link.settimeout(timeout)
             link.connect((host, port))
             while (spent := time.monotonic() - started) < timeout:
-                waiting = [
-                    connection.unread
-                    for connection in sockets.listeners(pid)
-                    if connection.local == listener.local
-                ]
-                if not waiting:
+                listening = sockets.listeners(pid)
+                waiting = next((one.unread for one in listening if one.local == listener.local), -1)
+                if waiting < 0:
                     return HealthResult(REFUSED, spent)
-                if waiting[0] == 0:
+                if waiting == 0:
                     return HealthResult(ANSWERED, spent)
                 time.sleep(STEP)
     except TimeoutError:  # the accept queue is full, so the kernel takes no more
