@@ -13,7 +13,7 @@ A fix is a function that turns one finding into steps, writing nothing:
         \"\"\"Rewrite .env as UTF-8 without a byte order mark.\"\"\"
 
 A check that yields nothing found nothing wrong. With `needs="gateway"` it is skipped, and not even
-loaded, unless a gateway runs; `diagnosis/plugins/needs.py` lists the needs. It raises `Skip(why)`
+loaded, unless a gateway runs; `diagnosis/plugins/declare.py` lists the needs. It raises `Skip(why)`
 if the question does not apply for another reason, and raises or yields `CouldNotLook(why)` if there
 is no answer. Anything else that it raises is reported as a crash, and the other checks go on. It
 reads through `probes`, never with `open()`.

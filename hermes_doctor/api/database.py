@@ -9,7 +9,7 @@ from hermes_doctor.core.lazy import import_on_first_use
 if TYPE_CHECKING:
     from hermes_doctor.core.file_copies import DatabaseCopy
     from hermes_doctor.diagnosis.probes.database_users import LostFile, writers
-    from hermes_doctor.diagnosis.probes.structure import Structure
+    from hermes_doctor.diagnosis.probes.databases import Structure
     from hermes_doctor.sqlite import responses
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.examine.condition import Condition
@@ -25,7 +25,7 @@ else:
         {
             "hermes_doctor.core.file_copies": "DatabaseCopy",
             "hermes_doctor.diagnosis.probes.database_users": "LostFile writers",
-            "hermes_doctor.diagnosis.probes.structure": "Structure",
+            "hermes_doctor.diagnosis.probes.databases": "Structure",
             "hermes_doctor.sqlite": "responses",
             "hermes_doctor.sqlite.blueprint": "Blueprint",
             "hermes_doctor.sqlite.examine.condition": "Condition",

@@ -9,11 +9,11 @@ from hermes_doctor.core.lazy import import_on_first_use
 if TYPE_CHECKING:
     from hermes_doctor.core.model import Gateway
     from hermes_doctor.diagnosis.probes.compose import ComposeService
-    from hermes_doctor.diagnosis.probes.earlier_platforms import PROGRAMS
     from hermes_doctor.diagnosis.probes.links import PlatformConnections
     from hermes_doctor.diagnosis.probes.network.reach import HostResult
     from hermes_doctor.diagnosis.probes.next_start import NextStart
     from hermes_doctor.diagnosis.probes.other_homes import OtherGateway
+    from hermes_doctor.diagnosis.probes.traces import PROGRAMS
     from hermes_doctor.hermes.installation.last_update import UpdateReceipt, UpdateRun
     from hermes_doctor.hermes.installation.packages import Packages
     from hermes_doctor.hermes.installation.virtualenv import Environments
@@ -34,7 +34,7 @@ else:
         {
             "hermes_doctor.core.model": "Gateway",
             "hermes_doctor.diagnosis.probes.compose": "ComposeService",
-            "hermes_doctor.diagnosis.probes.earlier_platforms": "PROGRAMS",
+            "hermes_doctor.diagnosis.probes.traces": "PROGRAMS",
             "hermes_doctor.diagnosis.probes.links": "PlatformConnections",
             "hermes_doctor.diagnosis.probes.network.reach": "HostResult",
             "hermes_doctor.diagnosis.probes.next_start": "NextStart",

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from hermes_doctor.diagnosis.plugins.recorded_causes import RecordedCause, recorded_cause
     from hermes_doctor.diagnosis.probes.cron import CronJob, UndeliverableTarget
     from hermes_doctor.diagnosis.probes.large_files import backups_size
-    from hermes_doctor.diagnosis.probes.last_log_lines import GatewayLogLine
-    from hermes_doctor.diagnosis.probes.refusals import Refusal
+    from hermes_doctor.diagnosis.probes.log_tails import GatewayLogLine, Refusal
     from hermes_doctor.diagnosis.probes.unsaved_turns import KeptFile
     from hermes_doctor.hermes.logs.secrets import redact_log_text
     from hermes_doctor.hermes.stores.pairing import Pairing, PairingRequest
@@ -26,8 +25,7 @@ else:
             "hermes_doctor.core.system.mounts": "Space lacks_room",
             "hermes_doctor.diagnosis.plugins.recorded_causes": "RecordedCause recorded_cause",
             "hermes_doctor.diagnosis.probes.cron": "CronJob UndeliverableTarget",
-            "hermes_doctor.diagnosis.probes.last_log_lines": "GatewayLogLine",
-            "hermes_doctor.diagnosis.probes.refusals": "Refusal",
+            "hermes_doctor.diagnosis.probes.log_tails": "GatewayLogLine Refusal",
             "hermes_doctor.diagnosis.probes.large_files": "backups_size",
             "hermes_doctor.diagnosis.probes.unsaved_turns": "KeptFile",
             "hermes_doctor.hermes.logs.secrets": "redact_log_text",

@@ -14,8 +14,8 @@ from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import CheckResult, CouldNotLook, Finding, Severity, Status
 from hermes_doctor.diagnosis.examination.report import examine
 from hermes_doctor.diagnosis.plugins import load
+from hermes_doctor.diagnosis.probes.hermes_view import SettingsView
 from hermes_doctor.diagnosis.probes.probes import Probes
-from hermes_doctor.diagnosis.probes.settings_view import SettingsView
 from tests.helpers import support
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.diagnosis.probes.file_owners import OwnerScan
+from hermes_doctor.diagnosis.probes.file_permissions import OwnerScan
 from hermes_doctor.diagnosis.probes.gateway_view import GatewayView
 from tests.helpers import fix_cycle, support
 from tests.helpers.one_check import ask

@@ -17,8 +17,8 @@ import pytest
 
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import CouldNotLook, Finding, Severity, Status
+from hermes_doctor.diagnosis.probes import port_test
 from hermes_doctor.diagnosis.probes.gateway_view import GatewayView
-from hermes_doctor.diagnosis.probes.network import health
 from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.hermes.processes import oom_kills, process_stat
 from hermes_doctor.hermes.processes.oom_kills import Kill
@@ -652,7 +652,7 @@ def test_names_like_loopback(home: Path, monkeypatch: pytest.MonkeyPatch, host: 
 )
 def test_loopback(host: str, here: bool) -> None:
     """Only an address, or the one name that always means this machine."""
-    place = health.parse(f"http://{host}:80")
+    place = port_test.parse(f"http://{host}:80")
     assert place is not None
     assert place.loopback is here
 

@@ -61,7 +61,7 @@ def test_a_home_with_other_receipts(home: Path, path: Path) -> None:
     loaded = imported("check", "--home", str(home), patch=quiet)
     assert "hermes_doctor.backup.records.saved_logs" in loaded
     not_loaded(
-        loaded, "hermes_doctor.diagnosis.probes.unrestored_rows", "hermes_doctor.backup.vault.vault"
+        loaded, "hermes_doctor.diagnosis.probes.missing_rows", "hermes_doctor.backup.vault.vault"
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from hermes_doctor.hermes.logs.entry import LogEntry
 from tests.conftest import need_release
-from tests.diagnosis.plugins.log_rules.test_checks import ago, codes, put
+from tests.diagnosis.plugins.log_rules.test_folder import ago, codes, put
 from tests.helpers import support
 from tools import releases
 

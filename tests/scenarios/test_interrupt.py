@@ -80,7 +80,7 @@ def said(done: support.Done) -> str:
     [
         ("hermes_doctor.diagnosis.examination.report:report", ("check",)),
         ("hermes_doctor.diagnosis.examination.timeline:make_timeline", ("timeline",)),
-        ("hermes_doctor.diagnosis.probes.settings_view:SettingsView.resolved", ("config",)),
+        ("hermes_doctor.diagnosis.probes.hermes_view:SettingsView.resolved", ("config",)),
         ("hermes_doctor.diagnosis.examination.report:report", ("fix",)),
         ("hermes_doctor.diagnosis.examination.report:report", ("fix", "--apply", "--yes")),
         ("hermes_doctor.backup.vault.vault:Vault.create", ("fix", "--apply", "--yes")),

@@ -15,9 +15,9 @@ from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import Finding, Severity
 from hermes_doctor.diagnosis.plugins import load
 from hermes_doctor.diagnosis.probes.databases_view import DatabasesView
+from hermes_doctor.diagnosis.probes.hermes_view import SettingsView
 from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.diagnosis.probes.scope import View
-from hermes_doctor.diagnosis.probes.settings_view import SettingsView
 from hermes_doctor.diagnosis.probes.stores_view import StoresView
 from hermes_doctor.hermes.knowledge import atlas, data
 from hermes_doctor.hermes.knowledge.data import load_knowledge

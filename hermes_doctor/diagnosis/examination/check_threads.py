@@ -22,8 +22,7 @@ from hermes_doctor.core.model import (
 from hermes_doctor.core.system import cached_calls, memory_limit, time_limits
 from hermes_doctor.core.system.cached_calls import DEEP, WatchedThread
 from hermes_doctor.core.system.files import reason
-from hermes_doctor.diagnosis.plugins.declare import Check
-from hermes_doctor.diagnosis.plugins.needs import is_option, why_absent
+from hermes_doctor.diagnosis.plugins.declare import Check, is_option, why_absent
 from hermes_doctor.diagnosis.probes.probes import Probes
 
 AT_ONCE = 8

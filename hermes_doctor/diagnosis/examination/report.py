@@ -1,16 +1,21 @@
-"""Examine a home with all checks, and make the report."""
+"""Examine a home with all checks, make the report, and offer only fixes that do not refuse."""
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout, suppress
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.lazy import EMPTY
+from hermes_doctor.core.message import text
 from hermes_doctor.core.model import (
+    CannotFix,
     CheckResult,
     CouldNotLook,
     Finding,
@@ -22,17 +27,20 @@ from hermes_doctor.core.model import (
 )
 from hermes_doctor.core.outgoing import masked
 from hermes_doctor.core.redaction import clean
-from hermes_doctor.core.system import memory_limit
+from hermes_doctor.core.system import memory_limit, root_parent, time_limits
 from hermes_doctor.core.system.time_limits import SLICE
-from hermes_doctor.diagnosis.examination import liveness, offers, states
+from hermes_doctor.diagnosis.examination import liveness, states
 from hermes_doctor.diagnosis.examination.check_threads import Run
 from hermes_doctor.diagnosis.examination.liveness import ladder
 from hermes_doctor.diagnosis.examination.verdict import judge
-from hermes_doctor.diagnosis.plugins.declare import Check
+from hermes_doctor.diagnosis.plugins.declare import Check, Fix
 from hermes_doctor.diagnosis.plugins.load import Plugins
 from hermes_doctor.diagnosis.plugins.mount import Broken
 from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.hermes.supervisors.unit import DOCKER
+
+if TYPE_CHECKING:
+    from hermes_doctor.diagnosis.step import Step
 
 _FROM_THE_HOME = ("hermes_version", "ladder", "states", "refusals")
 """Fields of a report with texts that are not those of the findings."""
@@ -175,7 +183,7 @@ def _report(
         turned_down=tuple(one for one in heard if is_turned_down(one, severities)),
         effects=plugins.effects,
         complete=len(checks) == len(plugins.checks),
-        refusals=offers.refusals(probes, offered, findings) if fixable else EMPTY,
+        refusals=refusals(probes, offered, findings) if fixable else EMPTY,
     )
     made = made._replace(**masked({name: getattr(made, name) for name in _FROM_THE_HOME}))
     return made._replace(verdict=judge(made))
@@ -283,3 +291,88 @@ def _gateways(probes: Probes) -> tuple[Gateway, ...] | None:
         return None if not gateways and probes.gateway.runtime().unseen else gateways
     except CouldNotLook:
         return None
+
+
+MAX_PLANS = 40
+"""How many findings are planned; a report with more offers the rest without asking."""
+MAX_STEPS = 1000
+"""How many steps of a plan are looked at; a longer plan counts as not refusing."""
+PLANS_LIMIT = 10.0
+"""Seconds for all plans together; what is not planned by then is offered without asking."""
+
+
+def refusals(
+    probes: Probes, fixes: Iterable[Fix], findings: Sequence[Finding]
+) -> Mapping[tuple[str, str, str], str]:
+    """Plan the fix of each finding and return the reasons of those that refuse.
+
+    A plan changes nothing. If it fails in another way, `fix` will say so.
+    """
+    known = {fix.id: fix for fix in fixes}
+    chosen = [one for one in findings if one.fix in known][:MAX_PLANS]
+    found: dict[tuple[str, str, str], str] = {}
+
+    def work() -> None:
+        for finding in chosen:
+            reason = _refusal(probes, known[finding.fix or ""], finding)
+            if reason:
+                found[(*finding.key, finding.fix or "")] = reason
+
+    with redirect_stdout(sys.stderr):  # what a fix prints is not part of the report
+        thread = threading.Thread(target=work, name="offers", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # the number of threads is limited
+            return {}
+        left = max(0.0, probes.cache.end + 1 - time.monotonic())
+        thread.join(
+            min(time_limits.stretch(PLANS_LIMIT), left)
+        )  # then it is abandoned: planning only reads
+    return dict(found)
+
+
+def _refusal(probes: Probes, fix: Fix, finding: Finding) -> str | None:
+    """Why the fix refuses the finding; None if it does not, or if its plan crashes."""
+    try:
+        for number, step in enumerate(fix.plan(probes, finding), 1):
+            if reason := _obstacle(probes.home, step):
+                return reason
+            if number >= MAX_STEPS:
+                break
+    except CannotFix as why:
+        return str(why)
+    except BaseException:
+        return None
+    return None
+
+
+def _obstacle(home: Home, step: Step) -> str | None:
+    """Why this user cannot do the step: rights, or a disk that is read-only."""
+    from hermes_doctor.diagnosis.step import MachineAction
+
+    user, owner = root_parent.operator(), os.stat(home.path).st_uid
+    if user not in (0, owner):
+        return text(
+            "The home belongs to another user (uid {owner}). Run hermes-doctor as that user, or "
+            "with sudo.",
+            owner=owner,
+        )
+    if isinstance(step, MachineAction):
+        return None
+    for change in step.changes():
+        expected = change.expect
+        if expected.kind == "file" and user not in (0, expected.uid):
+            return text(
+                "{path} belongs to uid {owner}, so you may not change it. Run hermes-doctor with "
+                "sudo.",
+                path=home.name_of(change.path),
+                owner=expected.uid,
+            )
+        folder = next(parent for parent in change.path.parents if parent.exists())
+        if not os.access(folder, os.W_OK | os.X_OK):
+            return text(
+                "{folder} cannot be written: the disk is read-only, or you have no permission. "
+                "Make it writable first.",
+                folder=folder,
+            )
+    return None

@@ -37,7 +37,7 @@ from hermes_doctor.core.preferences import effective
 from hermes_doctor.core.system.cached_calls import limited
 from hermes_doctor.core.system.files import list_folder, read_head, reason, size
 from hermes_doctor.diagnosis.examination import liveness
-from hermes_doctor.diagnosis.examination.part_problems import PartProblems, silences
+from hermes_doctor.diagnosis.examination.ranking import PartProblems, breaks_whole_part
 from hermes_doctor.diagnosis.probes import next_start
 from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.hermes.settings.platforms import Platform
@@ -108,11 +108,11 @@ def _gateway(probes: Probes, ladder: Sequence[Rung], problems: PartProblems) -> 
         return
     if later and due and not problem:
         problem = later
-    elif later and silences(later) and not (problem and silences(problem)):
+    elif later and breaks_whole_part(later) and not (problem and breaks_whole_part(problem)):
         yield Part(Mark.LIMITED, f"{runs}, but its next start will fail")
         return
     if problem:
-        mark = Mark.BAD if silences(problem) else Mark.LIMITED
+        mark = Mark.BAD if breaks_whole_part(problem) else Mark.LIMITED
         yield Part(mark, f"{runs}, but {problems.words(problem)}")
         return
     supervised = rungs.get("supervised")
@@ -158,7 +158,7 @@ def _platforms(probes: Probes, ladder: Sequence[Rung], problems: PartProblems) -
     for platform in platforms:
         problem = problems.of(PLATFORM, platform=platform.name)
         if problem:
-            mark = Mark.BAD if silences(problem) else Mark.LIMITED
+            mark = Mark.BAD if breaks_whole_part(problem) else Mark.LIMITED
             yield Part(mark, f"{platform.label}: {problems.words(problem)}")
             continue
         state = states.get(platform.name)
@@ -205,7 +205,7 @@ def _data(
         said.append("age of the backup unknown")
     shown = ", ".join(filter(None, said))
     if problem:
-        mark = Mark.BAD if silences(problem) else Mark.LIMITED
+        mark = Mark.BAD if breaks_whole_part(problem) else Mark.LIMITED
         yield Part(mark, problems.words(problem))
         yield Part(Mark.NONE, shown)
     elif problems.any_of(DATA, unchecked):
@@ -283,11 +283,11 @@ def model_parts(probes: Probes, problems: PartProblems) -> Iterable[Part]:
     if resolved.used is not None and resolved.used.path != MODEL:
         wrong = problems.words(problem) if problem else "not usable"
         wanted = shown(resolved.main.requested.value) or "the main provider"
-        mark = Mark.BAD if problem and silences(problem) else Mark.LIMITED
+        mark = Mark.BAD if problem and breaks_whole_part(problem) else Mark.LIMITED
         yield Part(mark, f"{wanted}: {wrong}; the fallback {name} is used")
         return
     if problem:
-        mark = Mark.BAD if silences(problem) else Mark.LIMITED
+        mark = Mark.BAD if breaks_whole_part(problem) else Mark.LIMITED
         fallback, spare = problem.data.get("fallback"), problems.of_fallback()
         told = name if problem == spare else f"{name}: {problems.words(problem)}"
         rest = f"; the fallback {fallback} answers" if fallback else ""

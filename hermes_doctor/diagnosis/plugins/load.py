@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.message import text
+from hermes_doctor.core.model import PARTS, CouldNotLook, Effect
 from hermes_doctor.core.system.accounts import why_untrusted
+from hermes_doctor.core.system.files import MEGABYTE, read_if_there
 from hermes_doctor.diagnosis.plugins import index
 from hermes_doctor.diagnosis.plugins.built_in import SIGNATURES, builtin, is_checkout
 from hermes_doctor.diagnosis.plugins.declare import Check, Fix
-from hermes_doctor.diagnosis.plugins.effects import read_effects
-from hermes_doctor.diagnosis.plugins.entry_points import installed_folders
-from hermes_doctor.diagnosis.plugins.log_rules import checks
-from hermes_doctor.diagnosis.plugins.log_rules.folder import Folder
+from hermes_doctor.diagnosis.plugins.log_rules.folder import ID, Folder, check_of
 from hermes_doctor.diagnosis.plugins.mount import (
     Broken,
     bytecode_allowed,
     import_plugin,
     import_source_only,
+    installed_folders,
     mount,
     refused_paths,
     short_reason,
@@ -138,23 +138,23 @@ def _signatures(roots: Sequence[tuple[str, Path]]) -> LogRuleChecks:
     folders: list[Folder] = []
     made: list[Check] = []
     broken: list[Broken] = []
-    places = [(checks.ID, builtin("checks") / SIGNATURES)]
-    places += [(f"{checks.ID}-{n}", root / SIGNATURES) for n, (_, root) in enumerate(roots, 1)]
+    places = [(ID, builtin("checks") / SIGNATURES)]
+    places += [(f"{ID}-{n}", root / SIGNATURES) for n, (_, root) in enumerate(roots, 1)]
     for id, place in places:
         if not place.is_dir():
             continue
-        suspects = (place, *sorted(place.glob("*.yaml"))) if id != checks.ID else ()
+        suspects = (place, *sorted(place.glob("*.yaml"))) if id != ID else ()
         why = next((why for suspect in suspects if (why := why_untrusted(suspect))), None)
         if why:
             broken.append(Broken(place, why))
             continue
-        folder = Folder(place, ours=id == checks.ID)
+        folder = Folder(place, ours=id == ID)
         folders.append(folder)
         broken += [
             Broken(fault.path, f"line {fault.line}: {fault.what}") for fault in folder.faults
         ]
         if folder.codes:
-            made.append(checks.check_of(id, folder))
+            made.append(check_of(id, folder))
     return LogRuleChecks(tuple(made), tuple(folders), tuple(broken))
 
 
@@ -238,3 +238,21 @@ def _import(kind: type[T], path: Path, package: str, found: Loaded[T], *, patien
         found.broken.append(Broken(path, short_reason(error)))
         return
     found.add(path, index.declared_in(module, kind))
+
+
+EFFECTS = "effects.txt"
+
+
+def read_effects(folder: Path) -> dict[str, Effect]:
+    """The effects by code; a line that is not `CODE PART WORDS` is ignored."""
+    try:
+        if_there = read_if_there(folder / EFFECTS, MEGABYTE)
+    except (CouldNotLook, OSError):
+        return {}
+    effects = {}
+    data = if_there[0] if if_there else b""
+    for line in data.decode("utf-8", "replace").splitlines():
+        words = line.split(None, 2)
+        if len(words) == 3 and not line.startswith("#") and words[1] in PARTS:
+            effects[words[0]] = Effect(words[1], words[2])
+    return effects

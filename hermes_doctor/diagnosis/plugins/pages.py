@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hermes_doctor.core.system.accounts import why_untrusted
 from hermes_doctor.diagnosis.plugins.built_in import builtin
-from hermes_doctor.diagnosis.plugins.entry_points import installed_folders
+from hermes_doctor.diagnosis.plugins.mount import installed_folders
 
 
 def page_folders(folders: Sequence[Path]) -> list[Path]:

@@ -15,13 +15,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_doctor.core.file_copies import DatabaseCopy
-    from hermes_doctor.diagnosis.probes.database_users import DatabaseUsers, LostFile
-    from hermes_doctor.diagnosis.probes.databases import DatabaseList
+    from hermes_doctor.diagnosis.probes.database_users import DatabaseUsers, LostFile, StuckLock
+    from hermes_doctor.diagnosis.probes.databases import DatabaseList, Structure
     from hermes_doctor.diagnosis.probes.gateway_view import GatewayView
     from hermes_doctor.diagnosis.probes.hermes_view import HermesView
     from hermes_doctor.diagnosis.probes.scope import Scope
-    from hermes_doctor.diagnosis.probes.structure import Structure
-    from hermes_doctor.diagnosis.probes.stuck_locks import StuckLock
     from hermes_doctor.diagnosis.probes.traces import Trace
     from hermes_doctor.sqlite.examine.condition import Condition
     from hermes_doctor.sqlite.header import Header
@@ -72,10 +70,10 @@ class DatabasesView(View):
 
     def structure(self, path: Path) -> Structure:
         """Compare the schema of a database with that of the installed Hermes."""
-        from hermes_doctor.diagnosis.probes import structure
+        from hermes_doctor.diagnosis.probes import databases
 
         name = self.home.name_of(path)
-        return structure.compare(name, lambda: self.schema(path), self._hermes.installation)
+        return databases.compare_schema(name, lambda: self.schema(path), self._hermes.installation)
 
     @once(limit=2, what="held")
     def users(self) -> DatabaseUsers:
@@ -101,9 +99,9 @@ class DatabasesView(View):
     @once(limit=3)
     def stuck_locks(self) -> list[StuckLock]:
         """Write locks that are held without being used."""
-        from hermes_doctor.diagnosis.probes import stuck_locks
+        from hermes_doctor.diagnosis.probes import database_users
 
-        return stuck_locks.find_stuck(self.files().paths, self.users().locked)
+        return database_users.find_stuck(self.files().paths, self.users().locked)
 
     @once(limit=4)
     def condition(self, path: Path) -> Condition:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from hermes_doctor.backup.records.last_ask import AskRecord
     from hermes_doctor.core.home import Home
     from hermes_doctor.diagnosis.probes.gateway_view import GatewayView
+    from hermes_doctor.diagnosis.probes.hermes_view import SettingsView
     from hermes_doctor.diagnosis.probes.machine_view import FilesView
-    from hermes_doctor.diagnosis.probes.settings_view import SettingsView
 
 FRESH = 3600.0
 """Seconds for which a result is used."""

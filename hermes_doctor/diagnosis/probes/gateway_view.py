@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hermes_doctor.core.system.mounts import FileUser
     from hermes_doctor.diagnosis.probes.compose import ComposeService
     from hermes_doctor.diagnosis.probes.dashboards import Dashboard
-    from hermes_doctor.diagnosis.probes.file_owners import OwnerScan
+    from hermes_doctor.diagnosis.probes.file_permissions import OwnerScan
     from hermes_doctor.diagnosis.probes.machine_view import MachineView
     from hermes_doctor.diagnosis.probes.orphans import Orphan
     from hermes_doctor.diagnosis.probes.other_homes import Listed, OtherGateway
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from hermes_doctor.hermes.processes.runtime_files import GatewayLife, PlatformState, Runtime
     from hermes_doctor.hermes.processes.sqlite_library import Library
     from hermes_doctor.hermes.supervisors.find import Supervision
+    from hermes_doctor.hermes.supervisors.unit import Unit
 
 
 DAY = 86_400.0
@@ -188,9 +189,9 @@ class GatewayView(View):
     @once(limit=3, what="owners")
     def file_owners(self) -> OwnerScan:
         """Files of the home that the gateway may not read or write."""
-        from hermes_doctor.diagnosis.probes import file_owners
+        from hermes_doctor.diagnosis.probes import file_permissions
 
-        return file_owners.find(self.home, self.user(), deep=self.scope.deep)
+        return file_permissions.find_closed(self.home, self.user(), deep=self.scope.deep)
 
     @once(limit=2)
     def sqlite_library(self) -> Library | None:
@@ -204,9 +205,9 @@ class GatewayView(View):
 
     def claims(self, gateway: Gateway) -> Mapping[str, PlatformState] | None:
         """The platform states of a running gateway; None if another process wrote the file."""
-        from hermes_doctor.diagnosis.probes import platform_proof
+        from hermes_doctor.diagnosis.probes import links
 
-        return platform_proof.own_states(self.runtime(), gateway)
+        return links.own_states(self.runtime(), gateway)
 
     @once(limit=2, what="other gateways")
     def others(self) -> list[OtherGateway]:
@@ -250,14 +251,11 @@ class RecordsView(View):
     def handled(self) -> list[Handled]:
         """When this tool or a person set the gateway right in the last day, in order of the end."""
         from hermes_doctor.backup.records import handled
-        from hermes_doctor.diagnosis.probes import own_start
 
         periods = handled.find(self.home, time.time() - DAY)
         try:
             for gateway in self._gateway.running():
-                if own_start.is_own(
-                    gateway, self._gateway.supervision().owner, self._gateway.diary
-                ):
+                if is_own(gateway, self._gateway.supervision().owner, self._gateway.diary):
                     began = gateway.started_at.timestamp()
                     periods.append(handled.Handled(began, began, proved=True))
         except CouldNotLook:
@@ -300,3 +298,45 @@ class RecordsView(View):
         from hermes_doctor.backup.records.updates import UpdateRecords
 
         return UpdateRecords(self.home).last()
+
+
+FIRST = 30.0
+"""Seconds within which the gateway is started by the main process of its unit or container."""
+STEADY, RECENT = 60.0, 3600.0
+"""Seconds that a gateway without a supervisor must run; and how old a life may be that it must
+outlast."""
+
+
+def is_own(
+    gateway: Gateway, owner: Unit | None, lives: Callable[[], Sequence[GatewayLife]]
+) -> bool:
+    """Whether a person started the gateway: its supervisor did not restart it after a crash.
+
+    Without a supervisor, a shell loop may have started it: it must run clearly longer than those
+    before it, whose `lives` are then needed.
+    """
+    return _is_first(gateway, owner) if owner else _outlasts(gateway, lives())
+
+
+def _is_first(gateway: Gateway, owner: Unit) -> bool:
+    """Whether the unit or container has not been restarted since it was started."""
+    from hermes_doctor.hermes.processes.process_stat import start_moment, stat
+
+    counts = owner.systemd or owner.kind == DOCKER
+    if not counts or "NRestarts" not in owner.settings or owner.number("NRestarts"):
+        return False
+    main = stat(owner.pid) if owner.pid else None
+    if main is None:
+        return False
+    return (gateway.started_at - start_moment(main.start_time)).total_seconds() <= FIRST
+
+
+def _outlasts(gateway: Gateway, lives: Sequence[GatewayLife]) -> bool:
+    """Whether a gateway has run for more than a minute, and twice as long as each before it."""
+    now = datetime.now(UTC)
+    recent = [
+        2 * (life.ended - life.began).total_seconds()
+        for life in lives
+        if life.ended and (now - life.began).total_seconds() < RECENT
+    ]
+    return (now - gateway.started_at).total_seconds() > max([STEADY, *recent])

@@ -15,18 +15,16 @@ if TYPE_CHECKING:
     from hermes_doctor.backup.records.last_ask import AskRecord
     from hermes_doctor.core.model import Gateway
     from hermes_doctor.diagnosis.probes.gateway_view import GatewayView
-    from hermes_doctor.diagnosis.probes.hermes_view import HermesView
-    from hermes_doctor.diagnosis.probes.links import PlatformConnections
-    from hermes_doctor.diagnosis.probes.logs_view import LogsView
+    from hermes_doctor.diagnosis.probes.hermes_view import HermesView, SettingsView
+    from hermes_doctor.diagnosis.probes.links import PlatformConnections, PlatformProof
     from hermes_doctor.diagnosis.probes.machine_view import FilesView, MachineView
     from hermes_doctor.diagnosis.probes.network.provider_trial import Trial
     from hermes_doctor.diagnosis.probes.network.reach import HostResult
     from hermes_doctor.diagnosis.probes.next_start import NextStart
     from hermes_doctor.diagnosis.probes.other_homes import OtherGateway
-    from hermes_doctor.diagnosis.probes.platform_proof import PlatformProof
     from hermes_doctor.diagnosis.probes.pulse import Pulse
     from hermes_doctor.diagnosis.probes.scope import Scope
-    from hermes_doctor.diagnosis.probes.settings_view import SettingsView
+    from hermes_doctor.diagnosis.probes.stores_view import LogsView
     from hermes_doctor.hermes.processes.sockets import Connection
 
 
@@ -181,7 +179,7 @@ class HealthView(View):
 
     def platform_proof(self, gateway: Gateway, platform: str) -> PlatformProof:
         """Whether a platform is connected, by what this gateway reported and logged."""
-        from hermes_doctor.diagnosis.probes import platform_proof
+        from hermes_doctor.diagnosis.probes import links
 
         claim = (self._gateway.claims(gateway) or {}).get(platform)
         try:
@@ -189,7 +187,7 @@ class HealthView(View):
         except CouldNotLook:
             words = []
         running = self._gateway.runtime().state == "running"
-        return platform_proof.prove(platform, claim, words, running=running)
+        return links.prove(platform, claim, words, running=running)
 
     @once(limit=2)
     def copied_from(self) -> OtherGateway | None:

@@ -1,4 +1,4 @@
-"""Search the logs of a home for the values of its secrets."""
+"""Find secrets of a home where they do not belong: in its logs, and in a git repository."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.lazy import NamedTuple, pattern
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.core.system.files import MEGABYTE, read_tail
+from hermes_doctor.core.system.files import MEGABYTE, read, read_tail
 from hermes_doctor.hermes.settings.inputs import Settings
 from hermes_doctor.hermes.settings.keys import suspected_secrets
 
@@ -28,7 +28,7 @@ class Leak(NamedTuple):
     """None if the log was not read from its start."""
 
 
-def find(home: Home, settings: Settings, *, deep: bool) -> list[Leak]:
+def find_in_logs(home: Home, settings: Settings, *, deep: bool) -> list[Leak]:
     """Return every secret of this home that the end of a log contains."""
     secrets = {value.encode("utf-8", "replace"): name for value, name in _secrets(settings)}
     leaks = []
@@ -62,3 +62,23 @@ def _is_usable(value: str) -> bool:
     from hermes_doctor.hermes.settings.sourced_text import ENV, Source, Text
 
     return state(None, Text(value, Source(ENV, "a key"))) == "usable"
+
+
+_TRACKED = (".env", "auth.json", "config.yaml")
+_LARGEST_INDEX = 32 * MEGABYTE
+
+
+def find_tracked(home: Home) -> list[str]:
+    """Return the secret files that the repository's index lists."""
+    try:
+        data, _ = read(home / ".git" / "index", _LARGEST_INDEX)
+    except (FileNotFoundError, CouldNotLook):
+        return []
+    if data[:4] != b"DIRC":
+        return []
+    return [name for name in _TRACKED if _lists(data, name.encode())]
+
+
+def _lists(data: bytes, name: bytes) -> bool:
+    """In the index, an entry's flags end with the length of the name, and the name with a NUL."""
+    return (b"\0" + bytes([len(name)]) + name + b"\0") in data

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_doctor.core.system.mounts import Mount, Space
+    from hermes_doctor.diagnosis.probes.file_permissions import SecretFile
     from hermes_doctor.diagnosis.probes.large_files import Dumps, LogFile, RemovableFile
-    from hermes_doctor.diagnosis.probes.secret_files import SecretFile
     from hermes_doctor.hermes.processes.gateway_processes import CommandLines
     from hermes_doctor.hermes.processes.oom_kills import Kill
     from hermes_doctor.hermes.processes.process_stat import ProcessDetails, Stat
@@ -27,9 +27,9 @@ class MachineView(View):
 
     def command(self, pid: int) -> str:
         """The name of a process."""
-        from hermes_doctor.diagnosis.probes import stuck_locks
+        from hermes_doctor.diagnosis.probes import database_users
 
-        return stuck_locks.command(pid)
+        return database_users.command(pid)
 
     def process(self, pid: int) -> Stat | None:
         """A few facts from the kernel about a process."""
@@ -199,26 +199,26 @@ class FilesView(View):
     @once(limit=2, what="open to")
     def who_can_enter(self) -> tuple[bool, bool]:
         """Whether all users of the machine and whether the group can enter the home."""
-        from hermes_doctor.diagnosis.probes import secret_files
+        from hermes_doctor.diagnosis.probes import file_permissions
 
         try:
-            return secret_files.who_can_enter(self.home.path)
+            return file_permissions.who_can_enter(self.home.path)
         except OSError as error:
             raise CouldNotLook("could not read the permissions of the home") from error
 
     @once(limit=2, what="secrets")
     def secret_files(self) -> list[SecretFile]:
         """The files that contain secrets, with who may read them."""
-        from hermes_doctor.diagnosis.probes import secret_files
+        from hermes_doctor.diagnosis.probes import file_permissions
 
-        return secret_files.find(self.home)
+        return file_permissions.find_secret_files(self.home)
 
     @once(limit=2, what="tracked")
     def tracked_secrets(self) -> list[str]:
         """Files with secrets that are tracked by a git repository in the home."""
-        from hermes_doctor.diagnosis.probes import git_secrets
+        from hermes_doctor.diagnosis.probes import leaks
 
-        return git_secrets.find(self.home)
+        return leaks.find_tracked(self.home)
 
     @once(limit=2, what="logs")
     def log_files(self) -> list[LogFile]:

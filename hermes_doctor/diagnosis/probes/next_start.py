@@ -22,8 +22,8 @@ from hermes_doctor.hermes.supervisors.unit_file import parse_time_span
 
 if TYPE_CHECKING:
     from hermes_doctor.diagnosis.probes.gateway_view import GatewayView
+    from hermes_doctor.diagnosis.probes.hermes_view import SettingsView
     from hermes_doctor.diagnosis.probes.machine_view import MachineView
-    from hermes_doctor.diagnosis.probes.settings_view import SettingsView
     from hermes_doctor.hermes.processes.runtime_files import GatewayLife
     from hermes_doctor.hermes.supervisors.unit import Unit
 

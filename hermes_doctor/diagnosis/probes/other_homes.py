@@ -13,7 +13,7 @@ from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook, Gateway, Trouble
 from hermes_doctor.core.system import privileges
 from hermes_doctor.core.system.files import list_folder, read
-from hermes_doctor.diagnosis.probes.network import health
+from hermes_doctor.diagnosis.probes import port_test
 from hermes_doctor.hermes.processes import gateway_processes, process_stat, runtime_files, sockets
 from hermes_doctor.hermes.processes.home_of import (
     home_by_environment,
@@ -285,13 +285,13 @@ def _holder(path: Path) -> int | None:
 
 def is_port_of_other_home(url: str, home: Path) -> bool:
     """Tell whether a visible gateway of another home listens at this address."""
-    place = health.parse(url) if url else None
+    place = port_test.parse(url) if url else None
     if place is None or not place.loopback:
         return False
     return any(
         candidate.claim is not None
         and not is_same_folder(candidate.claim.home, home)
-        and health.reachable(candidate.gateway.pid)
+        and port_test.reachable(candidate.gateway.pid)
         and any(door.local[1] == place.port for door in sockets.listeners(candidate.gateway.pid))
         for candidate in gateway_processes.candidates()
     )

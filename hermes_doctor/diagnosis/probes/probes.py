@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 from hermes_doctor.core.home import Home
+from hermes_doctor.core.message import text
+from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system.cached_calls import once
 from hermes_doctor.diagnosis.probes.databases_view import DatabasesView
 from hermes_doctor.diagnosis.probes.gateway_view import GatewayView, RecordsView
 from hermes_doctor.diagnosis.probes.health_view import HealthView
-from hermes_doctor.diagnosis.probes.hermes_view import HermesView
-from hermes_doctor.diagnosis.probes.logs_view import LogsView
+from hermes_doctor.diagnosis.probes.hermes_view import HermesView, SettingsView
 from hermes_doctor.diagnosis.probes.machine_view import FilesView, MachineView
 from hermes_doctor.diagnosis.probes.scope import Scope
-from hermes_doctor.diagnosis.probes.settings_view import SettingsView
-from hermes_doctor.diagnosis.probes.stores_view import StoresView
+from hermes_doctor.diagnosis.probes.stores_view import LogsView, StoresView
+
+HIGHEST_VERSION = 10_000
+"""No release will have a higher version number; a higher one is damage."""
 
 
 class Probes:
@@ -84,14 +89,54 @@ class Probes:
 
     @once(limit=4)
     def newer(self) -> str | None:
-        """Why knowledge about releases does not apply to this home; None if it does."""
-        from hermes_doctor.diagnosis.probes import newer_release
+        """Why knowledge about releases does not apply to this home; None if it does.
 
-        return newer_release.reason(self.hermes, self.settings, self.databases)
+        The files that Hermes wrote count too, because the Hermes that uses a home may be in a
+        container or not the one that was found here.
+        """
+        from hermes_doctor.hermes.knowledge import data
+
+        installed = self.hermes.installation()
+        learned = data.learned_of(installed.release) if installed else None
+        if installed is not None and installed.release > data.NEWEST and learned is None:
+            return text(
+                "Hermes {version} is newer than hermes-doctor knows", version=installed.version
+            )
+        config, schema = (learned.config, learned.schema) if learned else (0, 0)
+        if _is_beyond(self._config_version, max(config, data.NEWEST_CONFIG)):
+            return "config.yaml is from a newer Hermes than hermes-doctor knows"
+        if _is_beyond(self._schema_version, max(schema, data.NEWEST_SCHEMA)):
+            return "state.db is from a newer Hermes than hermes-doctor knows"
+        return None
+
+    def _config_version(self) -> Any:
+        values = self.settings.resolved().world.document.values
+        return values.get("_config_version") if values else None
+
+    def _schema_version(self) -> Any:
+        path = self.home / "state.db"
+        return self.databases.schema(path).version if path in self.databases.files().paths else None
 
     @once(limit=4)
     def can_learn(self) -> bool:
-        """Whether `hermes-doctor learn` can ask the Hermes of this home for what is unknown."""
-        from hermes_doctor.diagnosis.probes import newer_release
+        """Whether `hermes-doctor learn` can ask the Hermes of this home for what is unknown.
 
-        return newer_release.can_learn(self.hermes)
+        A release in the files of this tool has nothing to add, but a checkout may differ from it.
+        """
+        from hermes_doctor.hermes.installation.details import read_details
+        from hermes_doctor.hermes.knowledge import data
+
+        installation = self.hermes.installation()
+        return installation is not None and (
+            installation.version not in data.shipped_releases()
+            or read_details(installation).revision is not None
+        )
+
+
+def _is_beyond(read_version: Callable[[], Any], newest: int) -> bool:
+    """Whether a version is newer; it is not if it cannot be read."""
+    try:
+        version = read_version()
+    except (CouldNotLook, FileNotFoundError):
+        return False
+    return type(version) is int and newest < version <= HIGHEST_VERSION

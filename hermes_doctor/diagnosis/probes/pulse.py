@@ -15,7 +15,7 @@ from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system import mounts, time_limits
 from hermes_doctor.core.system.files import snapshot
 from hermes_doctor.core.system.mounts import Space
-from hermes_doctor.diagnosis.probes.network import health
+from hermes_doctor.diagnosis.probes import port_test
 from hermes_doctor.hermes.processes import process_stat
 from hermes_doctor.hermes.processes.process_stat import ProcessDetails
 from hermes_doctor.hermes.processes.runtime_files import Heartbeat, Runtime
@@ -55,7 +55,7 @@ class Pulse(NamedTuple):
     """The process is stopped, or its cgroup is paused."""
     age: float | None = None
     """Seconds since the last heartbeat of this process."""
-    answer: str = health.NOT_ASKED
+    answer: str = port_test.NOT_ASKED
     """The answer of its port or of /health: one of the words in `health`."""
     waiting: int | None = None
     """How many connections were waiting to be accepted when we connected."""
@@ -63,7 +63,7 @@ class Pulse(NamedTuple):
     @property
     def mute(self) -> bool:
         """Accepts no connection and has no heartbeat: only waiting can show whether it is stuck."""
-        return self.running is False and self.age is None and self.answer == health.SILENT
+        return self.running is False and self.age is None and self.answer == port_test.SILENT
 
 
 def examine_process(
@@ -86,10 +86,10 @@ def examine_process(
     hindered = closed() if age is not None and age > FRESH else ""
     serves = runtime.platforms.get("api_server")
     door = _door(listens, set(ports), serves is not None and serves.state == "connected")
-    asked = health.HealthResult(health.NOT_ASKED)
-    if door is not None and health.reachable(process.pid) and not _spent(process):
+    asked = port_test.HealthResult(port_test.NOT_ASKED)
+    if door is not None and port_test.reachable(process.pid) and not _spent(process):
         patience = SHORT if age is not None and age > OLD else LONG
-        asked = health.test_port(process.pid, door, time_limits.stretch(patience))
+        asked = port_test.test_port(process.pid, door, time_limits.stretch(patience))
     pulse = Pulse(
         pid=process.pid,
         running=None,
@@ -107,13 +107,13 @@ def examine_process(
 
 def _judge(
     pulse: Pulse,
-    asked: health.HealthResult,
+    asked: port_test.HealthResult,
     process: ProcessDetails,
     runtime: Runtime,
     space: Space | None,
 ) -> Pulse:
-    age, silent = pulse.age, asked.result == health.SILENT
-    if asked.result == health.ANSWERED:
+    age, silent = pulse.age, asked.result == port_test.SILENT
+    if asked.result == port_test.ANSWERED:
         message = text(
             "its API server answered within {time} ms", time=max(1, round(asked.seconds * 1000))
         )
@@ -206,14 +206,14 @@ def _by_rest(pulse: Pulse) -> Pulse:
 
 def examine_url(url: str, *, network: bool) -> Pulse:
     """Examine a gateway in another container, at the address in GATEWAY_HEALTH_URL."""
-    place = health.parse(url)
+    place = port_test.parse(url)
     if place is None:
         return Pulse(None, None, "GATEWAY_HEALTH_URL is not a valid address")
     if not network and not place.loopback:
         return Pulse(None, None, "GATEWAY_HEALTH_URL is on another machine: add --network")
-    asked = health.get_health(place, time_limits.stretch(LONG))
-    down = (health.SILENT, health.REFUSED, health.BROKEN)
-    turns = True if asked.result == health.ANSWERED else False if asked.result in down else None
+    asked = port_test.get_health(place, time_limits.stretch(LONG))
+    down = (port_test.SILENT, port_test.REFUSED, port_test.BROKEN)
+    turns = True if asked.result == port_test.ANSWERED else False if asked.result in down else None
     what = text("GATEWAY_HEALTH_URL: {result}", result=asked.result)
     return Pulse(None, turns, what, answer=asked.result)
 

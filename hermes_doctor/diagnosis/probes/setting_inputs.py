@@ -13,7 +13,7 @@ from hermes_doctor.core.system.files import MEGABYTE, read, snapshot
 from hermes_doctor.hermes.knowledge.releases import Release
 from hermes_doctor.hermes.settings import credential_pool, env_file
 from hermes_doctor.hermes.settings.document import Document
-from hermes_doctor.hermes.settings.inputs import SettingInputs, section
+from hermes_doctor.hermes.settings.inputs import SettingInputs, Settings, parse_variables, section
 
 if TYPE_CHECKING:
     from hermes_doctor.core.home import Home
@@ -89,3 +89,30 @@ def _elsewhere(home: Path, world: SettingInputs) -> Iterator[str]:
     for name in _VAULTS:
         if section(world.raw, "secrets", name).get("enabled"):
             yield f"secrets.{name} may set more variables"
+
+
+def read_effective(
+    start_environment: Callable[[], Mapping[str, str]],
+    read_env: Callable[[], EnvFile | None],
+    read_config: Callable[[], ConfigFile | None],
+) -> Settings:
+    """Return the settings of the running gateway, or of the one that would be started."""
+    unsure = []
+    try:
+        before = start_environment()
+    except CouldNotLook as doubt:
+        before = {}
+        unsure.append(str(doubt))
+    file: dict[str, str] = {}
+    try:
+        env = read_env()
+        file = parse_variables(env.text or "") if env else {}
+    except CouldNotLook as doubt:
+        unsure.append(str(doubt))
+    config: Mapping[str, Any] = {}
+    try:
+        written = read_config()
+        config = (written.values if written else None) or {}
+    except CouldNotLook as doubt:
+        unsure.append(str(doubt))
+    return Settings({**before, **file}, frozenset(file), config, tuple(unsure))

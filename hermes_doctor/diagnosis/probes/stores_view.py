@@ -1,4 +1,4 @@
-"""The part of `Probes` about the JSON files of Hermes."""
+"""The parts of `Probes` about what Hermes writes: its logs, and its JSON files."""
 
 from __future__ import annotations
 
@@ -10,23 +10,133 @@ from hermes_doctor.core.system.cached_calls import once
 from hermes_doctor.diagnosis.probes.scope import View
 
 if TYPE_CHECKING:
+    from datetime import datetime, tzinfo
     from pathlib import Path
 
+    from hermes_doctor.core.model import Gateway
     from hermes_doctor.diagnosis.probes.cron import CronJob, Ticker, UndeliverableTarget
     from hermes_doctor.diagnosis.probes.databases_view import DatabasesView
-    from hermes_doctor.diagnosis.probes.earlier_platforms import EarlierPlatform
     from hermes_doctor.diagnosis.probes.gateway_view import GatewayView, RecordsView
-    from hermes_doctor.diagnosis.probes.hermes_view import HermesView
-    from hermes_doctor.diagnosis.probes.machine_view import FilesView
+    from hermes_doctor.diagnosis.probes.hermes_view import HermesView, SettingsView
+    from hermes_doctor.diagnosis.probes.leaks import Leak
+    from hermes_doctor.diagnosis.probes.log_tails import GatewayLogLine, Refusal, Traffic
+    from hermes_doctor.diagnosis.probes.machine_view import FilesView, MachineView
+    from hermes_doctor.diagnosis.probes.missing_rows import UnrestoredRows
     from hermes_doctor.diagnosis.probes.scope import Scope
-    from hermes_doctor.diagnosis.probes.settings_view import SettingsView
-    from hermes_doctor.diagnosis.probes.unrestored_rows import UnrestoredRows
+    from hermes_doctor.diagnosis.probes.traces import EarlierPlatform
     from hermes_doctor.diagnosis.probes.unsaved_turns import UnsavedTurns
+    from hermes_doctor.hermes.logs.entry import Wanted, WantedSince
+    from hermes_doctor.hermes.logs.stream import LogStream
     from hermes_doctor.hermes.stores.best_repair import Repair
     from hermes_doctor.hermes.stores.pairing import Pairing
     from hermes_doctor.hermes.stores.store_file import StoreFile, Stores, UnknownChatPlatform
     from hermes_doctor.sqlite.saved_rows import RetiredRows
     from hermes_doctor.sqlite.unsaved_messages import UnsavedMessages
+
+
+class LogsView(View):
+    """What the logs of the gateway say."""
+
+    def __init__(
+        self, scope: Scope, machine: MachineView, gateway: GatewayView, settings: SettingsView
+    ) -> None:
+        super().__init__(scope)
+        self._machine = machine
+        self._gateway = gateway
+        self._settings = settings
+
+    @once(limit=2)
+    def traffic(self) -> Traffic:
+        """The last message that came in and the last answer that went out."""
+        from hermes_doctor.diagnosis.probes import log_tails
+
+        return log_tails.read_traffic(self.home)
+
+    @once(limit=2)
+    def traffic_since(self) -> float | None:
+        """The time from which on `traffic` knows the messages."""
+        from hermes_doctor.diagnosis.probes import log_tails
+
+        return log_tails.first_time(self.home)
+
+    @once(limit=2)
+    def refusals(self) -> list[Refusal]:
+        """The users whose messages the bot rejected within the last day, latest first."""
+        from hermes_doctor.diagnosis.probes import log_tails
+
+        return log_tails.find_refusals(self.home)
+
+    @once(limit=4, what="in logs")
+    def secrets(self) -> list[Leak]:
+        """Secrets of this home that its logs contain."""
+        from hermes_doctor.diagnosis.probes import leaks
+
+        return leaks.find_in_logs(self.home, self._settings.effective(), deep=self.scope.deep)
+
+    def entries(
+        self,
+        since: float,
+        wanted: Wanted | None = None,
+        *,
+        wanted_since: WantedSince | None = None,
+        records_since: float | None = None,
+        errors_since: float | None = None,
+        most: int | None,
+    ) -> LogStream:
+        """The log entries about the gateway since then; read again on each call."""
+        from hermes_doctor.hermes.logs import stream
+
+        try:
+            owner = self._gateway.supervision().owner
+        except CouldNotLook:  # reported by other checks
+            owner = None
+        return stream.read(
+            self.home,
+            since=since,
+            records_since=records_since,
+            errors_since=errors_since,
+            max_bytes=most,
+            wanted=wanted,
+            wanted_since=wanted_since,
+            zone=self.time_zone(),
+            units=[owner] if owner else [],
+        )
+
+    def time_zone(self) -> tzinfo | None:
+        """The running gateway's time zone; None if it must be derived from the logs."""
+        from hermes_doctor.hermes.logs import clock
+
+        try:
+            for gateway in self._gateway.running():
+                return clock.zone_of_process(
+                    gateway.pid, self._machine.vitals(gateway.pid).environment
+                )
+        except CouldNotLook:
+            return None
+        return None
+
+    @once(limit=2)
+    def gateway_log(self) -> str:
+        """The general log that has lines of a gateway, such as `logs/agent.log`; "" if none has."""
+        from hermes_doctor.diagnosis.probes import log_tails
+
+        return log_tails.log_with_gateway_lines(self.home)
+
+    @once(limit=2, what="last words")
+    def last_lines(self, gateway: Gateway) -> list[GatewayLogLine]:
+        """The latest lines that a running gateway wrote into its log, oldest first."""
+        from hermes_doctor.diagnosis.probes import log_tails
+
+        return log_tails.read_last_lines(self.home, gateway.started_at)
+
+    def last_start(self, since: datetime) -> datetime | None:
+        """When a gateway last started after then, by its own log; None if no line says so."""
+        from hermes_doctor.diagnosis.probes import log_tails
+
+        try:
+            return log_tails.last_start(self.home, since)
+        except CouldNotLook:
+            return None
 
 
 class StoresView(View):
@@ -186,15 +296,13 @@ class StoresView(View):
     @once(limit=4)
     def earlier_platforms(self) -> list[EarlierPlatform]:
         """The platforms on which people talked to the bot of this home, as its files show."""
-        from hermes_doctor.diagnosis.probes import earlier_platforms
+        from hermes_doctor.diagnosis.probes import traces
 
         try:
-            sources = self._databases.rows(
-                self.home / "state.db", earlier_platforms.SOURCES, "sessions"
-            )
+            sources = self._databases.rows(self.home / "state.db", traces.SOURCES, "sessions")
         except (CouldNotLook, FileNotFoundError):
             sources = []  # the checks of databases report why
-        return earlier_platforms.find(sources, self._gateway.runtime().platforms)
+        return traces.find_earlier_platforms(sources, self._gateway.runtime().platforms)
 
     @once(limit=4, what="unsaved")
     def unsaved_turns(self) -> UnsavedTurns:
@@ -211,16 +319,16 @@ class StoresView(View):
     @once(limit=8)
     def unsaved_messages(self) -> UnsavedMessages:
         """Messages of transcripts that Hermes wrote because it could not save them."""
-        from hermes_doctor.diagnosis.probes import unsaved_rows
+        from hermes_doctor.diagnosis.probes import missing_rows
 
-        return unsaved_rows.unsaved(self._databases, self.unsaved_turns())
+        return missing_rows.unsaved(self._databases, self.unsaved_turns())
 
     @once(limit=8)
     def retired_rows(self, folder: Path) -> RetiredRows:
         """Messages of a write-ahead log that Hermes set aside, and those that state.db lacks."""
-        from hermes_doctor.diagnosis.probes import unsaved_rows
+        from hermes_doctor.diagnosis.probes import missing_rows
 
-        return unsaved_rows.retired(self._databases, folder, patient=self.scope.deep)
+        return missing_rows.retired(self._databases, folder, patient=self.scope.deep)
 
     @once(limit=8)
     def unrestored(self) -> list[UnrestoredRows | CouldNotLook]:
@@ -228,6 +336,6 @@ class StoresView(View):
         logs = self._records.saved_logs()
         if not logs:
             return []
-        from hermes_doctor.diagnosis.probes import unrestored_rows
+        from hermes_doctor.diagnosis.probes import missing_rows
 
-        return list(unrestored_rows.find(self._databases, logs))
+        return list(missing_rows.find_unrestored(self._databases, logs))

@@ -1,10 +1,11 @@
-"""Find traces which show that a database existed, although it is missing or empty now."""
+"""Find traces of what was used with a home: databases that are missing now, and platforms."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from hermes_doctor.backup.vault import copies
 from hermes_doctor.core.home import Home
@@ -12,6 +13,8 @@ from hermes_doctor.core.lazy import NamedTuple, pattern
 from hermes_doctor.core.message import count, text
 from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system.files import list_folder, read_head, read_tail
+from hermes_doctor.hermes.knowledge.data import load_knowledge
+from hermes_doctor.hermes.processes.runtime_files import PlatformState
 
 _LOGS = ("logs/gateway.log", "logs/agent.log")
 _PART = 256 * 1024
@@ -95,3 +98,45 @@ def _names(folder: Path) -> list[str]:
         return [name for name in list_folder(folder) if not name.startswith(".")]
     except (OSError, CouldNotLook):
         return []
+
+
+PROGRAMS = ("api_server", "webhook", "msgraph_webhook", "homeassistant", "a2a")
+"""Platforms through which programs talk to the bot, not people."""
+SOURCES = "SELECT source, count(*) FROM sessions GROUP BY source ORDER BY 2 DESC LIMIT 40"
+"""Asks state.db for the platforms of its conversations."""
+
+
+class EarlierPlatform(NamedTuple):
+    """A platform that was used, and where that is written."""
+
+    name: str
+    label: str
+    variables: tuple[str, ...]
+    """The variables that switch it on."""
+    where: str
+    what: str
+
+
+def find_earlier_platforms(
+    sources: Iterable[Sequence[Any]], states: Mapping[str, PlatformState]
+) -> list[EarlierPlatform]:
+    """Return the platforms in the message history, then those that a gateway once connected."""
+    found: dict[str, EarlierPlatform] = {}
+    known = load_knowledge("platforms")["platforms"]
+    for name, where, what in (*_in_history(sources), *_in_state(states)):
+        facts = known.get(name)
+        if facts and name not in PROGRAMS and name not in found:
+            variables = tuple(facts["variables"])
+            found[name] = EarlierPlatform(name, facts["label"], variables, where, what)
+    return list(found.values())
+
+
+def _in_history(sources: Iterable[Sequence[Any]]) -> Iterator[tuple[str, str, str]]:
+    for source, number in sources:
+        yield str(source), "state.db", count(int(number), "conversation")
+
+
+def _in_state(states: Mapping[str, PlatformState]) -> Iterator[tuple[str, str, str]]:
+    for name, platform_state in states.items():
+        if platform_state.state in ("connected", "disconnected"):
+            yield name, "gateway_state.json", "was connected"

@@ -18,7 +18,7 @@ from hermes_doctor.core.message import shorten, text
 from hermes_doctor.core.model import CouldNotLook, Trouble
 from hermes_doctor.core.redaction import describe_hidden, redact_words
 from hermes_doctor.core.setting_lines import is_secret_name
-from hermes_doctor.diagnosis.probes.network import health
+from hermes_doctor.diagnosis.probes import port_test
 from hermes_doctor.diagnosis.probes.network.provider_trial import name_of
 from hermes_doctor.diagnosis.probes.network.request import Request
 from hermes_doctor.hermes.logs.secrets import redact_log_text
@@ -225,7 +225,7 @@ def _port(resolved: Resolved) -> int:
 
 def _listening(gateway: Gateway, port: int) -> tuple[str, int] | str:
     """Return the address on which this very process listens; wait for it after a start."""
-    if not health.reachable(gateway.pid):
+    if not port_test.reachable(gateway.pid):
         return "the gateway has its own network, as in a container"
     age = (datetime.now(UTC) - gateway.running_since).total_seconds()
     end = time.monotonic() + (PATIENCE if age < YOUNG else 0.0)

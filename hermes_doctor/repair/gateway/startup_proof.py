@@ -14,7 +14,7 @@ from hermes_doctor.core.system import progress
 
 if TYPE_CHECKING:
     from hermes_doctor.core.home import Home
-    from hermes_doctor.diagnosis.probes.platform_proof import PlatformProof
+    from hermes_doctor.diagnosis.probes.links import PlatformProof
     from hermes_doctor.diagnosis.probes.probes import Probes
     from hermes_doctor.hermes.processes.runtime_files import Runtime
 

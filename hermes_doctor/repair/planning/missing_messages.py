@@ -134,15 +134,15 @@ def add_saved_rows(probes: Probes, id: str, name: str) -> AddSavedRows:
 
 def add_retired_rows(probes: Probes, folder: str) -> AddSavedRows:
     """Add the messages of a write-ahead log that Hermes set aside."""
-    from hermes_doctor.diagnosis.probes import unsaved_rows
+    from hermes_doctor.diagnosis.probes import missing_rows
     from hermes_doctor.sqlite import saved_rows
     from hermes_doctor.sqlite.examine.soundness import require_sound
     from hermes_doctor.sqlite.repairs.add_rows import add_saved_messages
 
-    path, place = probes.home / unsaved_rows.DATABASE, probes.home / folder
+    path, place = probes.home / missing_rows.DATABASE, probes.home / folder
     plan = _plan(probes, path)
     try:
-        retired_rows = unsaved_rows.retired(probes.databases, place, patient=True)
+        retired_rows = missing_rows.retired(probes.databases, place, patient=True)
         files = saved_rows.files_of_retired_log(place)
     except CouldNotLook as why:
         raise CannotFix(
@@ -182,15 +182,15 @@ def add_retired_rows(probes: Probes, folder: str) -> AddSavedRows:
 
 def add_unsaved_turns(probes: Probes) -> ReplaceDatabase:
     """Add the messages of transcripts that Hermes wrote because it could not save them."""
-    from hermes_doctor.diagnosis.probes import unsaved_rows
+    from hermes_doctor.diagnosis.probes import missing_rows
     from hermes_doctor.sqlite.repairs.add_rows import add_unsaved_messages
 
-    path = probes.home / unsaved_rows.DATABASE
+    path = probes.home / missing_rows.DATABASE
     plan = _plan(probes, path)
     try:
         turns = probes.stores.unsaved_turns()
-        unsaved_messages = unsaved_rows.unsaved(probes.databases, turns)
-        kept = unsaved_rows.transcripts(turns)
+        unsaved_messages = missing_rows.unsaved(probes.databases, turns)
+        kept = missing_rows.transcripts(turns)
     except CouldNotLook as why:
         raise CannotFix("Could not compare the transcripts: {reason}.", reason=str(why)) from why
     left = [

@@ -11,7 +11,7 @@ from hermes_doctor.core.home import CACHES, is_database
 from hermes_doctor.core.message import listed, text
 from hermes_doctor.core.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.core.system.files import snapshot
-from hermes_doctor.diagnosis.examination.part_problems import platform_of
+from hermes_doctor.diagnosis.examination.ranking import platform_of
 from hermes_doctor.diagnosis.step import Change, Step
 from hermes_doctor.repair.steps.gateway import GatewayStep
 

@@ -13,7 +13,7 @@ from hermes_doctor.backup.records import handled
 from hermes_doctor.backup.records.journal import ItemRecord, Journal
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import Gateway
-from hermes_doctor.diagnosis.probes import own_start
+from hermes_doctor.diagnosis.probes import gateway_view
 from hermes_doctor.hermes.processes.process_stat import start_moment, stat
 from hermes_doctor.hermes.processes.runtime_files import GatewayLife
 from hermes_doctor.hermes.supervisors.unit import SYSTEMD_USER, Unit
@@ -111,10 +111,10 @@ def test_whose_start_it_was() -> None:
         ended = [
             GatewayLife(9, before, before + timedelta(seconds=one), "exception") for one in lives
         ]
-        return own_start.is_own(gateway, None, lambda: ended)
+        return gateway_view.is_own(gateway, None, lambda: ended)
 
-    assert own_start.is_own(Gateway(2, first + timedelta(seconds=2), "python"), unit("0"), list)
-    assert not own_start.is_own(Gateway(2, first, "python"), unit("3"), list)
+    assert gateway_view.is_own(Gateway(2, first + timedelta(seconds=2), "python"), unit("0"), list)
+    assert not gateway_view.is_own(Gateway(2, first, "python"), unit("3"), list)
     later = Gateway(2, first + timedelta(seconds=90), "python")
-    assert not own_start.is_own(later, unit("0"), list), "a loop inside the unit"
+    assert not gateway_view.is_own(later, unit("0"), list), "a loop inside the unit"
     assert own(70, 5, 6) and not own(40, 5) and not own(70, 50)

@@ -12,7 +12,7 @@ import pytest
 from hermes_doctor.core.model import CheckResult, Evidence, Finding, Severity, Status
 from hermes_doctor.diagnosis.examination.causes import merge_and_explain
 from hermes_doctor.diagnosis.plugins import load
-from hermes_doctor.diagnosis.plugins.log_rules import explanations
+from hermes_doctor.diagnosis.plugins.log_rules import source
 from hermes_doctor.diagnosis.plugins.log_rules.rule import Explanation
 from hermes_doctor.diagnosis.plugins.tables.yaml_lists import RuleMistake
 
@@ -281,10 +281,12 @@ def test_the_rules_blame_no_other_platform() -> None:
 def test_causes_are_data(tmp_path: Path) -> None:
     """They are read from a file; a circle, a typing error and a bad code are named."""
     faults: list[RuleMistake] = []
-    assert explanations.read(tmp_path, faults) == []
-    path = tmp_path / explanations.NAME
+    assert source.read_explanations(tmp_path, faults) == []
+    path = tmp_path / source.EXPLANATIONS
     path.write_text("explanations:\n- {cause: A-B, explains: [C], because: So., slack: 5m}\n")
-    assert explanations.read(tmp_path, faults) == [Explanation("A-B", ("C",), "So.", slack=300)]
+    assert source.read_explanations(tmp_path, faults) == [
+        Explanation("A-B", ("C",), "So.", slack=300)
+    ]
     assert faults == []
     for text, what in [
         (
@@ -298,7 +300,7 @@ def test_causes_are_data(tmp_path: Path) -> None:
     ]:
         path.write_text(text)
         faults = []
-        explanations.read(tmp_path, faults)
+        source.read_explanations(tmp_path, faults)
         assert what in str(faults[0])
 
 

@@ -17,9 +17,8 @@ from hermes_doctor.diagnosis.examination import liveness
 from hermes_doctor.diagnosis.examination.liveness import is_answering
 from hermes_doctor.diagnosis.examination.report import examine
 from hermes_doctor.diagnosis.plugins.declare import Check
-from hermes_doctor.diagnosis.probes import pulse, traffic
+from hermes_doctor.diagnosis.probes import log_tails, port_test, pulse
 from hermes_doctor.diagnosis.probes.gateway_view import GatewayView
-from hermes_doctor.diagnosis.probes.network import health
 from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.hermes.processes import sockets
 from hermes_doctor.hermes.supervisors.find import Supervision
@@ -190,7 +189,7 @@ def test_traffic(home: Path, shift: timedelta) -> None:
     """Messages and answers out of the end of the log, in whatever time zone it is written."""
     lines(home, (3 * MINUTE, IN), (2 * MINUTE, OUT), (MINUTE, "Gateway running"), shift=shift)
 
-    found = traffic.read(Home(home))
+    found = log_tails.read_traffic(Home(home))
 
     now = datetime.now(UTC)
     assert found.last_in is not None
@@ -223,7 +222,7 @@ def test_words_of_a_user_are_no_lines(home: Path) -> None:
     """What stands inside a message is not taken for a line of the gateway."""
     lines(home, (MINUTE, f"Unauthorized user: x {IN} {OUT}"))
 
-    assert traffic.read(Home(home))._replace(covers=None) == traffic.Traffic()
+    assert log_tails.read_traffic(Home(home))._replace(covers=None) == log_tails.Traffic()
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff" * 1000, b"2026-13-45 99:99:99,000 INFO a: b\n" * 9])
@@ -231,7 +230,7 @@ def test_hostile_log(home: Path, data: bytes) -> None:
     """Any bytes are a log."""
     support.put(home / "logs" / "gateway.log", data)
 
-    assert traffic.read(Home(home)) == traffic.Traffic()
+    assert log_tails.read_traffic(Home(home)) == log_tails.Traffic()
 
 
 V, X, U = RungState.OK, RungState.FAILED, RungState.UNKNOWN
@@ -270,10 +269,10 @@ def test_ports() -> None:
 @pytest.mark.parametrize(
     ("url", "place"),
     [
-        ("http://gateway:8642", health.HealthUrl("gateway", 8642, False, "")),
-        ("http://127.0.0.1:8642/health", health.HealthUrl("127.0.0.1", 8642, False, "")),
-        ("https://h.example/x/health/detailed", health.HealthUrl("h.example", 443, True, "/x")),
-        ("http://[::1]:80/", health.HealthUrl("::1", 80, False, "")),
+        ("http://gateway:8642", port_test.HealthUrl("gateway", 8642, False, "")),
+        ("http://127.0.0.1:8642/health", port_test.HealthUrl("127.0.0.1", 8642, False, "")),
+        ("https://h.example/x/health/detailed", port_test.HealthUrl("h.example", 443, True, "/x")),
+        ("http://[::1]:80/", port_test.HealthUrl("::1", 80, False, "")),
         ("http://user:pass@gateway:8642", None),
         ("ftp://gateway", None),
         ("http://gateway:99999", None),
@@ -281,9 +280,9 @@ def test_ports() -> None:
         ("", None),
     ],
 )
-def test_addresses(url: str, place: health.HealthUrl | None) -> None:
+def test_addresses(url: str, place: port_test.HealthUrl | None) -> None:
     """An address with a password in it, or one that is none, is not asked."""
-    assert health.parse(url) == place
+    assert port_test.parse(url) == place
 
 
 def test_listening(home: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.diagnosis.plugins import built_in, index, load, needs
+from hermes_doctor.diagnosis.plugins import built_in, declare, index, load
 from hermes_doctor.diagnosis.plugins.built_in import builtin
 from hermes_doctor.diagnosis.plugins.declare import Check, Fix
 from hermes_doctor.diagnosis.plugins.mount import import_plugin, mount
@@ -154,8 +154,8 @@ def test_no_check_and_no_fix_is_imported_at_start() -> None:
 def test_every_need_is_known_and_used() -> None:
     """No check needs something unknown, and no need is left over."""
     used = {one.needs for one in load.load().checks if one.needs}
-    assert all(needs.is_known(one) for one in used)
-    assert set(needs.NEEDS) <= used
+    assert all(declare.is_known(one) for one in used)
+    assert set(declare.NEEDS) <= used
 
 
 def test_what_the_index_says_is_what_the_files_declare() -> None:

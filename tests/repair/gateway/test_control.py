@@ -18,9 +18,9 @@ from hermes_doctor.backup.records.journal import Journal
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import CannotFix, Gateway
 from hermes_doctor.core.system import accounts
+from hermes_doctor.diagnosis.probes import port_test
 from hermes_doctor.diagnosis.probes.gateway_view import GatewayView
 from hermes_doctor.diagnosis.probes.health_view import HealthView
-from hermes_doctor.diagnosis.probes.network import health
 from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.diagnosis.probes.pulse import Pulse
 from hermes_doctor.hermes.supervisors import docker, systemd
@@ -393,7 +393,7 @@ def test_silence_without_a_heartbeat(
         monkeypatch.setattr(f"hermes_doctor.repair.gateway.base.{name}", 0.2)
     made = straw(tmp_path)
     process = made.start(DRAIN="600")
-    mute = Pulse(process.pid, False, "it lets nobody in", answer=health.SILENT, waiting=3)
+    mute = Pulse(process.pid, False, "it lets nobody in", answer=port_test.SILENT, waiting=3)
     monkeypatch.setattr(HealthView, "pulse", lambda self: mute)
     monkeypatch.setattr(Detached, "_drains", lambda *_: False)
     service = Detached(made.home, None)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from hermes_doctor.core.model import CannotFix, CouldNotLook
+from hermes_doctor.diagnosis.probes.links import PlatformProof
 from hermes_doctor.diagnosis.probes.next_start import NextStart
-from hermes_doctor.diagnosis.probes.platform_proof import PlatformProof
 from hermes_doctor.repair.gateway import startup_proof
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from hermes_doctor.core.lazy import EMPTY, NamedTuple, pattern
-from hermes_doctor.diagnosis.plugins.tables.word_index import WordIndex
+from hermes_doctor.diagnosis.plugins.word_index import WordIndex
 
 FAMILIES = (
     "machine", "network", "remote", "login", "data", "code", "time", "limits", "settings",

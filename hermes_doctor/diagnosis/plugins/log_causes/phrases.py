@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from hermes_doctor.core.lazy import pattern
 from hermes_doctor.diagnosis.plugins.log_causes.place import WORK, Phrases
-from hermes_doctor.diagnosis.plugins.tables.word_index import WORD
+from hermes_doctor.diagnosis.plugins.word_index import WORD
 
 MOST_KNOWN = 2000
 """Operations of first words that are remembered: a release has about as many."""

@@ -71,7 +71,7 @@ def read_compiled(data: bytes) -> Tables:
 
     from hermes_doctor.diagnosis.plugins.log_causes import place
     from hermes_doctor.diagnosis.plugins.log_causes.cause_index import Sign
-    from hermes_doctor.diagnosis.plugins.tables.word_index import WordIndex
+    from hermes_doctor.diagnosis.plugins.word_index import WordIndex
 
     first, *lines = data.decode().splitlines()
     count, words, *names, places = json.loads(first)

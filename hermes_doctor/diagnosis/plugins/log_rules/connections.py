@@ -13,7 +13,7 @@ from hermes_doctor.diagnosis.plugins.log_rules.blame import Blame, EntryReader
 from hermes_doctor.diagnosis.plugins.log_rules.failures import place_key, rule_of
 from hermes_doctor.diagnosis.plugins.log_rules.incident import Incident, OpenIncident
 from hermes_doctor.diagnosis.plugins.log_rules.matcher import MATCH, Match
-from hermes_doctor.diagnosis.plugins.log_rules.next_change import NextChange
+from hermes_doctor.diagnosis.plugins.log_rules.rates import NextChange
 from hermes_doctor.hermes.logs.entry import LogEntry
 
 UNSTABLE = "connection-unstable"

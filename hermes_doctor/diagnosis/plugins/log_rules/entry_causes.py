@@ -20,7 +20,7 @@ from hermes_doctor.diagnosis.plugins.log_rules.failures import (
 )
 from hermes_doctor.diagnosis.plugins.log_rules.incident import Incident, OpenIncident
 from hermes_doctor.diagnosis.plugins.log_rules.matcher import MATCH, MOST as LONGEST, Match
-from hermes_doctor.diagnosis.plugins.log_rules.next_change import NextChange
+from hermes_doctor.diagnosis.plugins.log_rules.rates import NextChange
 from hermes_doctor.diagnosis.plugins.log_rules.rule import Rule
 from hermes_doctor.hermes.logs.entry import LogEntry
 

@@ -18,7 +18,7 @@ from hermes_doctor.diagnosis.plugins.log_rules.blame import (
 )
 from hermes_doctor.diagnosis.plugins.log_rules.incident import DAY, Incident, OpenIncident
 from hermes_doctor.diagnosis.plugins.log_rules.matcher import MATCH, Match
-from hermes_doctor.diagnosis.plugins.log_rules.next_change import NextChange
+from hermes_doctor.diagnosis.plugins.log_rules.rates import NextChange
 from hermes_doctor.diagnosis.plugins.log_rules.rule import LinePattern, Rule
 from hermes_doctor.hermes.logs.entry import LogEntry
 

@@ -30,10 +30,10 @@ from hermes_doctor.diagnosis.plugins.log_rules.matcher import (
     Matcher,
 )
 from hermes_doctor.diagnosis.plugins.log_rules.needed_entries import START, NeededEntries
-from hermes_doctor.diagnosis.plugins.log_rules.next_change import NextChange
 from hermes_doctor.diagnosis.plugins.log_rules.rates import (
     AGES as RATE_AGES,
     Key as _Key,
+    NextChange,
     Rates,
     is_compared,
 )

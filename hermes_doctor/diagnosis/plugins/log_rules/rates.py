@@ -1,4 +1,8 @@
-"""Compare how often a line is written with its own history.
+"""Follow how the answer about a log changes with time, and how often a line is written.
+
+Only the ages of lines change while nothing is written. A line that has no effect now has none
+later, because lines only drop out, the oldest first. So the answer can change only when one that
+counts reaches an age with which it is compared.
 
 A threshold fits a storm. A line that a rule counts, that was rare for days and now comes back every
 few hours, never reaches it; that is a rise. Only warnings are kept for days, and only rules with a
@@ -7,14 +11,33 @@ small threshold count, because a large one is for lines that are ordinary in sma
 
 from __future__ import annotations
 
+import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.diagnosis.plugins.log_rules.matcher import Match
-from hermes_doctor.diagnosis.plugins.log_rules.next_change import NextChange
 from hermes_doctor.diagnosis.plugins.log_rules.rule import Rule
 from hermes_doctor.hermes.logs.entry import LogEntry
+
+
+class NextChange:
+    """The next moment at which the answer may be another one."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+        self.at = math.inf
+        self.ages: Iterable[float] = ()
+        """The ages with which all lines are compared."""
+
+    def note_line(self, at: float) -> None:
+        """Note a line that counts, or anything else that the answer depends on."""
+        self.note_moments(at + age for age in self.ages)
+
+    def note_moments(self, moments: Iterable[float]) -> None:
+        """Note moments from which on something may be judged in another way."""
+        self.at = min((self.at, *(at for at in moments if at >= self.now)))
+
 
 DAY, HOUR = 86_400.0, 3600.0
 _SMALL = 5

@@ -1,9 +1,16 @@
-"""Read log rules from YAML and report every mistake with its line."""
+"""Read log rules and explanations from YAML and report every mistake with its line.
+
+A line is looked up by the literals that the fewest lines of rules have: the longest literal of
+`^Tool browser_\\w+ returned error` is in every line about a failed tool; by that, the patterns
+about all tools would be compiled and tried for each of them. They are chosen when the built-in
+rules are compiled.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +22,7 @@ from hermes_doctor.diagnosis.plugins.log_rules.rule import (
     KINDS,
     LEVELS,
     PRINTED,
+    Explanation,
     LinePattern,
     Rule,
 )
@@ -245,3 +253,104 @@ def _versions(raw: Mapping[str, Any]) -> str:
     if value and not _VERSIONS.fullmatch(value):
         raise RuleError("`versions` must be like '>=0.15,<0.19'")
     return value
+
+
+EXPLANATIONS = "explanations.yaml"
+_EXPLANATION_FIELDS = frozenset(
+    {"cause", "explains", "because", "first", "slack", "same_platform", "database"}
+)
+
+
+def read_explanations(folder: Path, faults: list[RuleMistake]) -> list[Explanation]:
+    """Read the explanations of a folder; mistakes are added to `faults`."""
+    path = folder / EXPLANATIONS
+    if not path.is_file():
+        return []
+    explanations: list[Explanation] = []
+    for number, raw in mappings(path, "explanations", faults):
+        try:
+            explanations.append(_explanation(raw))
+        except RuleError as wrong:
+            faults.append(RuleMistake(path, number, str(wrong)))
+    if circle := _circle(explanations):
+        faults.append(RuleMistake(path, 1, f"goes in a circle: {' → '.join(circle)}"))
+        return []
+    return explanations
+
+
+def _explanation(raw: Mapping[str, Any]) -> Explanation:
+    allow(raw, _EXPLANATION_FIELDS)
+    codes = (text(raw, "cause"), *texts(raw, "explains"))
+    for code in codes:
+        if not CODE.fullmatch(code):
+            raise RuleError(f"{code!r} is not a code: capitals, digits and hyphens")
+    if len(codes) < 2:
+        raise RuleError("`explains` is missing")
+    return Explanation(
+        codes[0],
+        codes[1:],
+        text(raw, "because"),
+        flag(raw, "first"),
+        span(raw, "slack", "10m"),
+        flag(raw, "same_platform"),
+        text(raw, "database", ""),
+    )
+
+
+def _circle(explanations: Iterable[Explanation]) -> list[str]:
+    """Return a chain of codes in which a code explains itself; empty if there is none."""
+    follows: dict[str, set[str]] = {}
+    for explanation in explanations:
+        follows.setdefault(explanation.code, set()).update(explanation.explains)
+    done: set[str] = set()
+    for start in sorted(follows):
+        way: list[tuple[str, Iterator[str]]] = []
+        code: str | None = start
+        while code is not None or way:
+            if code is not None and code in (walked := [one for one, _ in way]):
+                return [*walked[walked.index(code) :], code]
+            if code is not None and code not in done:
+                way.append((code, iter(sorted(follows.get(code, ())))))
+            if not way:
+                break
+            code = next(way[-1][1], None)
+            if code is None:
+                done.add(way.pop()[0])
+    return []
+
+
+SHORTEST = 5
+"""Shorter literals are in many lines, even if no other pattern has them."""
+
+
+def with_rare_literals(rules: Iterable[Rule]) -> list[Rule]:
+    """Return the rules with the literals that the fewest of them have."""
+    rules = list(rules)
+    sets = {line.pattern: _sets(line) for rule in rules for line in rule.lines}
+    count = Counter(one for found in sets.values() for one in {*_flat(found)})
+    chosen = {pattern: _rarest(found, count) for pattern, found in sets.items()}
+
+    def better(line: LinePattern) -> LinePattern:
+        return line._replace(literals=chosen[line.pattern] or line.literals)
+
+    return [rule.with_lines(better) for rule in rules]
+
+
+def _sets(line: LinePattern) -> list[tuple[str, ...]]:
+    """Return sets of literals of which one is in every line; the one that was chosen is first."""
+    if line.exception or not line.literals:
+        return [tuple(line.literals)]  # the exception is searched in a text that is made of lines
+    literal_sets = [
+        literal_set
+        for literal_set in patterns.literal_sets(line.pattern)
+        if len(min(literal_set, key=len)) >= SHORTEST
+    ]
+    return [tuple(line.literals), *literal_sets]
+
+
+def _flat(sets: Iterable[Sequence[str]]) -> Iterable[str]:
+    return (literal for one in sets for literal in one)
+
+
+def _rarest(sets: Sequence[tuple[str, ...]], count: Mapping[str, int]) -> tuple[str, ...]:
+    return min(sets, key=lambda one: sum(count[literal] for literal in one))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from hermes_doctor.diagnosis.plugins.tables import regex_cost
-from hermes_doctor.diagnosis.plugins.tables.word_index import WORD, word_starts
+from hermes_doctor.diagnosis.plugins.word_index import WORD, word_starts
 
 SHORT = 3
 """Shorter literals occur in almost every line and are not used."""

@@ -8,7 +8,7 @@ from hermes_doctor.diagnosis.plugins.log_causes.reading import Reading
 from hermes_doctor.diagnosis.plugins.log_rules.failures import MOST, Failures
 from hermes_doctor.diagnosis.plugins.log_rules.findings import findings
 from hermes_doctor.diagnosis.plugins.log_rules.incident_tracker import IncidentTracker
-from hermes_doctor.diagnosis.plugins.log_rules.next_change import NextChange
+from hermes_doctor.diagnosis.plugins.log_rules.rates import NextChange
 from hermes_doctor.diagnosis.plugins.log_rules.rule import LinePattern, Rule
 from hermes_doctor.hermes.logs.entry import LogEntry
 from tests.helpers.cause_tables import SmallReader

@@ -13,7 +13,7 @@ from hermes_doctor.diagnosis.plugins.log_rules.findings import findings
 from hermes_doctor.diagnosis.plugins.log_rules.folder import Folder
 from hermes_doctor.diagnosis.plugins.log_rules.incident_tracker import IncidentTracker
 from hermes_doctor.diagnosis.plugins.log_rules.needed_entries import LOGS
-from hermes_doctor.diagnosis.plugins.log_rules.next_change import NextChange
+from hermes_doctor.diagnosis.plugins.log_rules.rates import NextChange
 from hermes_doctor.hermes.logs.entry import LogEntry
 from tests.helpers import budget
 from tests.helpers.rule_lines import entry, said, written

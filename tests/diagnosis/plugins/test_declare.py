@@ -11,8 +11,7 @@ from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import Status
 from hermes_doctor.diagnosis.examination.report import examine
 from hermes_doctor.diagnosis.plugins import load
-from hermes_doctor.diagnosis.plugins.declare import check
-from hermes_doctor.diagnosis.plugins.needs import NEEDS, why_absent
+from hermes_doctor.diagnosis.plugins.declare import NEEDS, check, why_absent
 from hermes_doctor.diagnosis.probes.probes import Probes
 
 

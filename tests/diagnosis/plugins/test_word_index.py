@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hermes_doctor.diagnosis.plugins.tables.patterns import needed_literals, small_literals
-from hermes_doctor.diagnosis.plugins.tables.word_index import WORD, WordIndex
+from hermes_doctor.diagnosis.plugins.word_index import WORD, WordIndex
 
 LITERALS = (
     "is locked", f"{WORD}econnreset", "errno", "no such table: ", "磁盘已满", f"{WORD}401", ": x",
