@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hermes_doctor.core.lazy import EMPTY, NamedTuple
 from hermes_doctor.core.message import text
@@ -53,6 +53,18 @@ class Explained(Exception):
 
 class CouldNotLook(Explained):
     """Says what could not be read, and why; raised by probes, and sometimes yielded by checks."""
+
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+
+def known_or(default: D, ask: Callable[[], T]) -> T | D:
+    """What `ask` returns; the default if it cannot look."""
+    try:
+        return ask()
+    except CouldNotLook:
+        return default
 
 
 class Partly(NamedTuple):

@@ -195,7 +195,8 @@ class Run:
                 worker.answer = RunningCheck(self._waiting.pop())
                 if earlier := self._earlier.get(worker.answer.check.id):
                     worker.answer.started = earlier.started
-                self._set_due(worker.answer.check)
+                due = self._clock.read() + worker.answer.check.limit * self._stretch
+                self._due.setdefault(worker.answer.check.id, min(self._end, due))
                 return True
             self._workers.remove(worker)
             if not self._workers:
@@ -256,11 +257,6 @@ class Run:
         known.seconds = time.monotonic() - answer.started
         return known
 
-    def _set_due(self, check: Check) -> None:
-        """Note when a check is late; its time begins only once, even if it is started again."""
-        due = self._clock.read() + check.limit * self._stretch
-        self._due.setdefault(check.id, min(self._end, due))
-
     def _keep(self, answer: RunningCheck) -> None:
         self._answers[answer.check.id] = answer
         self._finished.append(answer.check.id)
@@ -277,13 +273,9 @@ class Run:
         except RuntimeError:
             self._workers.remove(worker)
             if not self._workers:
-                self._give_up_waiting()
-
-    def _give_up_waiting(self) -> None:
-        """Give up the checks that have not started."""
-        while self._waiting:
-            self._keep(RunningCheck(self._waiting.pop(), memory_limit.NO_THREAD))
-        self._idle.set()
+                while self._waiting:
+                    self._keep(RunningCheck(self._waiting.pop(), memory_limit.NO_THREAD))
+                self._idle.set()
 
     def _give_up(self) -> None:
         """Abandon threads whose check or probe takes too long; this is safe, as they only read."""

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.message import duration, text
-from hermes_doctor.core.model import CouldNotLook, Rung, RungState
+from hermes_doctor.core.model import Rung, RungState, known_or
 from hermes_doctor.diagnosis.examination.liveness import LOCK, LOOP, PLATFORMS, PROCESS, ladder
 from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.diagnosis.probes.pulse import FRESH, OLD, SKEW
@@ -38,7 +38,7 @@ class Answer(NamedTuple):
 
 def answer(probes: Probes, question: str) -> Answer:
     """Answer one of the QUESTIONS; for a profile that the root's gateway serves, ask about that."""
-    if _is_served(probes):
+    if known_or(False, lambda: probes.gateway.served_by() is not None):
         probes = Probes(Home(probes.home.path.parent.parent))
     rungs = [_judged(probes, question, rung) for rung in ladder(probes, _RUNGS[question])]
     broken = [rung for rung in rungs if rung.hold is RungState.FAILED]
@@ -52,7 +52,8 @@ def answer(probes: Probes, question: str) -> Answer:
         if known:
             return Answer(True, text("live: {what}", what=_told(known)))
         return Answer(True, text("perhaps live, could not check: {why}", why=_told(unknown)))
-    if _is_starting(probes):
+    runtime = _runtime(probes)
+    if runtime is not None and runtime.state == "starting":
         return Answer(False, text("not {question} yet: it is still starting", question=question))
     missing = _missing(question, unknown)
     if missing:
@@ -70,23 +71,8 @@ def unseen(question: str, why: object) -> Answer:
     )
 
 
-def _is_served(probes: Probes) -> bool:
-    try:
-        return probes.gateway.served_by() is not None
-    except CouldNotLook:
-        return False
-
-
-def _is_starting(probes: Probes) -> bool:
-    runtime = _runtime(probes)
-    return runtime is not None and runtime.state == "starting"
-
-
 def _runtime(probes: Probes) -> Runtime | None:
-    try:
-        return probes.gateway.runtime()
-    except CouldNotLook:
-        return None
+    return known_or(None, probes.gateway.runtime)
 
 
 def _judged(probes: Probes, question: str, rung: Rung) -> Rung:
@@ -95,17 +81,13 @@ def _judged(probes: Probes, question: str, rung: Rung) -> Rung:
         return rung
     if rung.hold is RungState.UNKNOWN:
         return _by_heartbeat(probes, rung)
-    if rung.hold is RungState.FAILED and question == LIVE and not _is_certain(probes):
+    if (
+        rung.hold is RungState.FAILED
+        and question == LIVE
+        and not known_or(True, lambda: probes.health.pulse().certain)
+    ):
         return rung._replace(hold=RungState.UNKNOWN)  # long work looks the same for a moment
     return rung
-
-
-def _is_certain(probes: Probes) -> bool:
-    """Whether the event loop stands still for longer than a moment, or its process is gone."""
-    try:
-        return probes.health.pulse().certain
-    except CouldNotLook:
-        return True  # there is no process
 
 
 def _by_heartbeat(probes: Probes, rung: Rung) -> Rung:

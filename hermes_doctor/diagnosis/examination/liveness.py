@@ -25,6 +25,7 @@ from hermes_doctor.core.model import (
     Part,
     Rung,
     RungState,
+    known_or,
 )
 from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.hermes.processes.runtime_files import Runtime
@@ -256,10 +257,7 @@ def with_answer(probes: Probes, rungs: Sequence[Rung]) -> tuple[Rung, ...]:
 
 
 def _last(probes: Probes) -> AskRecord | None:
-    try:
-        return probes.health.last_ask()
-    except CouldNotLook:
-        return None
+    return known_or(None, probes.health.last_ask)
 
 
 COUNTED_SINCE = (0, 18)

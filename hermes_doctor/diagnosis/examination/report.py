@@ -24,6 +24,7 @@ from hermes_doctor.core.model import (
     Rung,
     Severity,
     Status,
+    known_or,
 )
 from hermes_doctor.core.outgoing import masked
 from hermes_doctor.core.redaction import clean
@@ -60,24 +61,15 @@ def examine(
         memory_limit.limited(memory_limit.CHECKS),
         redirect_stdout(sys.stderr),
     ):  # what a check prints is not part of our output
-        return _examine(probes, checks, limit, progress)
-
-
-def _examine(
-    probes: Probes,
-    checks: Sequence[Check],
-    limit: float,
-    progress: Callable[[str], None] | None,
-) -> tuple[list[CheckResult], list[Finding]]:
-    probes.hermes.choose_knowledge()
-    run = Run(probes, checks, limit)
-    while not _finish(run, progress):
-        time.sleep(SLICE)  # a check has taken all memory; it gets the same error and ends
-    ordered = run.answers()
-    findings = [finding for answer in ordered for finding in answer.findings]
-    # hidden here, secrets cannot come into a report, a history, a receipt or a notice
-    results, findings = masked(([answer.result() for answer in ordered], findings))
-    return results, sort(findings)
+        probes.hermes.choose_knowledge()
+        run = Run(probes, checks, limit)
+        while not _finish(run, progress):
+            time.sleep(SLICE)  # a check has taken all memory; it gets the same error and ends
+        ordered = run.answers()
+        findings = [finding for answer in ordered for finding in answer.findings]
+        # hidden here, secrets cannot come into a report, a history, a receipt or a notice
+        results, findings = masked(([answer.result() for answer in ordered], findings))
+        return results, sort(findings)
 
 
 def _finish(run: Run, progress: Callable[[str], None] | None) -> bool:
@@ -95,14 +87,6 @@ def _finish(run: Run, progress: Callable[[str], None] | None) -> bool:
 def sort(findings: Sequence[Finding]) -> list[Finding]:
     """Sort findings: worst first, then by code and subject."""
     return sorted(findings, key=lambda f: (f.severity.rank, f.code, f.subject))
-
-
-def _platforms(probes: Probes) -> set[str] | None:
-    """The platforms that are set up, as logs name them; None if that is unknown."""
-    try:
-        return {platform.name for platform in probes.settings.platforms()}
-    except CouldNotLook:
-        return None
 
 
 def report(
@@ -146,7 +130,9 @@ def _report(
                 findings,
                 results,
                 plugins.explanations,
-                lambda: _platforms(probes),
+                lambda: known_or(
+                    None, lambda: {platform.name for platform in probes.settings.platforms()}
+                ),
                 _fresh_start(probes),
             )
         )
@@ -254,16 +240,10 @@ def broken_plugin_result(plugin: Broken) -> CheckResult:
 
 def _version(probes: Probes) -> str | None:
     """The release that runs, that the image of the home's container has, or that is installed."""
-    try:
-        installation = probes.hermes.installation()
-    except CouldNotLook:
-        installation = None
+    installation = known_or(None, probes.hermes.installation)
     if installation and installation.running:
         return installation.version
-    try:
-        owner = probes.gateway.supervision().owner
-    except CouldNotLook:
-        owner = None
+    owner = known_or(None, lambda: probes.gateway.supervision().owner)
     label = owner.settings.get("Version", "") if owner and owner.kind == DOCKER else ""
     return label.removeprefix("v") or (installation.version if installation else None)
 

@@ -61,7 +61,14 @@ def judge(report: Report) -> Verdict:
         return Verdict(VerdictKind.LIMITED, waits, primary)
     parts = _platform_parts(report)
     if parts and all(part.mark is Mark.BAD for part in parts):
-        return Verdict(VerdictKind.NOT_WORKING, _unconnected(parts), primary)
+        return Verdict(
+            VerdictKind.NOT_WORKING,
+            text(
+                "Your bot is not connected: {platforms}.",
+                platforms=listed([part.text for part in parts]),
+            ),
+            primary,
+        )
     if bad:
         return Verdict(VerdictKind.LIMITED, _limited(report, bad), primary)
     if _holds(report, ANSWERS):
@@ -120,7 +127,9 @@ def _not_working(report: Report, platforms: list[str], bad: Sequence[Finding]) -
     ]
     if primary and causes != [0]:
         return _several(report, tree, primary)
-    since = _began(report, bad)
+    known = [finding.since for finding in bad if finding.since and silences(report, finding)]
+    known += [one.since for one in report.findings if one.since and _is_down(report, one)]
+    since = min(known, default=None)
     if platforms and since:
         return text(
             "Nobody on {platforms} has had an answer since {since}.",
@@ -163,16 +172,6 @@ def _first_error(report: Report) -> Message | None:
     if len(problems) == 1:
         return text("{cause}", cause=first.title)
     return text("{cause} (1 of {number})", cause=first.title, number=len(problems))
-
-
-def _began(report: Report, bad: Sequence[Finding]) -> datetime | None:
-    """When the silence began, as far as the problems that silence the bot say.
-
-    A gateway that was stopped is silent since then, whatever was broken later.
-    """
-    known = [finding.since for finding in bad if finding.since and silences(report, finding)]
-    known += [one.since for one in report.findings if one.since and _is_down(report, one)]
-    return min(known, default=None)
 
 
 def _moment(since: datetime) -> str:
@@ -279,13 +278,6 @@ def _waits(report: Report) -> Message | None:
     return text("A message has been waiting for an answer for {age}.", age=_age(answers.since))
 
 
-def _unconnected(parts: Sequence[Part]) -> Message:
-    """No platform is connected, and no check has called that a problem yet."""
-    return text(
-        "Your bot is not connected: {platforms}.", platforms=listed([part.text for part in parts])
-    )
-
-
 def _limited(report: Report, bad: Sequence[Finding]) -> Message:
     silent = [
         platform_part.text.split(":")[0]
@@ -330,18 +322,15 @@ def _not_tried_with(report: Report, problems: str, error: Message | None) -> Mes
             "Your bot is running, but has not answered yet since it started. {problems}.",
             problems=problems,
         )
-    if _holds(report, PLATFORMS) and _is_silence_known(report):
+    if _holds(report, PLATFORMS) and any(
+        rung.name == MESSAGES and rung.since is None for rung in report.ladder
+    ):
         return text("Your bot is running, not tried yet. {problems}.", problems=problems)
     return text("The gateway is running. {problems}.", problems=problems)
 
 
 def _holds(report: Report, name: str) -> bool:
     return any(rung.name == name and rung.hold is RungState.OK for rung in report.ladder)
-
-
-def _is_silence_known(report: Report) -> bool:
-    """Whether the log proves that no message came in, and not only its newest lines."""
-    return any(rung.name == MESSAGES and rung.since is None for rung in report.ladder)
 
 
 def _working(report: Report) -> Message:

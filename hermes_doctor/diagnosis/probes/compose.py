@@ -10,6 +10,7 @@ from typing import Any
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system.files import MEGABYTE, Snapshot, read
+from hermes_doctor.hermes.settings import config_yaml
 from hermes_doctor.hermes.supervisors.unit import Unit
 
 _MAPPINGS = ("environment", "ulimits", "deploy")
@@ -122,8 +123,6 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
 
 
 def _read(file: str) -> tuple[dict[str, Any], bytes, Snapshot]:
-    from hermes_doctor.hermes.settings import config_yaml
-
     if not os.path.isabs(file):
         raise CouldNotLook("the Compose file {file} has no full path", file=file)
     try:

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from hermes_doctor.core import redaction
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.lazy import NamedTuple, pattern
 from hermes_doctor.core.message import shorten
@@ -44,8 +45,6 @@ class MissedStart(NamedTuple):
     @property
     def why(self) -> str:
         """Why, redacted for display."""
-        from hermes_doctor.core import redaction
-
         return shorten(redaction.redact_words(self.detail.partition("\n")[0]), 200)
 
 
@@ -89,16 +88,12 @@ class CronJob(NamedTuple):
     @property
     def error(self) -> str:
         """The error of its last run, or why it was skipped, redacted for display."""
-        from hermes_doctor.core import redaction
-
         words = _MARK.sub("", (self.failed or self.skipped).partition("\n")[0])
         return shorten(redaction.redact_words(words), 200)
 
     @property
     def name(self) -> str:
         """Its name, redacted for display."""
-        from hermes_doctor.core import redaction
-
         return redaction.redact_words(self.called)[:LONGEST]
 
 
@@ -124,11 +119,12 @@ def jobs(file: StoreFile | None) -> list[CronJob]:
     values = file.values if file and file.outcome in (WHOLE, AGAIN) else None
     found = values.get("jobs") if isinstance(values, dict) else values
     every = found if isinstance(found, list) else []
-    return [_job(one) for one in every[:MOST] if isinstance(one, dict) and _on(one)]
-
-
-def _on(job: Mapping[str, Any]) -> bool:
-    return bool(job.get("enabled", True)) and job.get("state") not in ("paused", "completed")
+    return [
+        _job(one)
+        for one in every[:MOST]
+        if isinstance(one, dict)
+        and (bool(one.get("enabled", True)) and one.get("state") not in ("paused", "completed"))
+    ]
 
 
 def _job(said: Mapping[str, Any]) -> CronJob:
@@ -143,6 +139,8 @@ def _job(said: Mapping[str, Any]) -> CronJob:
     claimed = _time(claim.get("at")) if isinstance(claim, dict) else None
     last, streak = _time(said.get("last_run_at")), said.get("failure_streak")
     failed, skipped = _result(said)
+    deliver = said.get("deliver")
+    words = deliver if isinstance(deliver, list) else str(deliver or "local").split(",")
     return CronJob(
         id=str(said.get("id") or "")[:LONGEST],
         called=str(said.get("name") or said.get("id") or "without a name"),
@@ -150,7 +148,7 @@ def _job(said: Mapping[str, Any]) -> CronJob:
         next_run=at and _aware(at),
         offset=bool(at and at.tzinfo),
         ran=bool(said.get("last_run_at")),
-        deliver=_parts(said.get("deliver")),
+        deliver=tuple(str(word).strip() for word in words[:20] if str(word).strip()),
         origin=str(home["platform"]) if home.get("platform") else None,
         script=script if isinstance(script, str) and script.strip() else None,
         undelivered=bool(said.get("last_delivery_error"))
@@ -211,11 +209,6 @@ def _aware(moment: datetime) -> datetime:
         return moment if moment.tzinfo else moment.astimezone()
     except (OverflowError, ValueError, OSError):
         return moment.replace(tzinfo=datetime.now().astimezone().tzinfo)
-
-
-def _parts(deliver: object) -> tuple[str, ...]:
-    words = deliver if isinstance(deliver, list) else str(deliver or "local").split(",")
-    return tuple(str(word).strip() for word in words[:20] if str(word).strip())
 
 
 def ticker(home: Home) -> Ticker:

@@ -293,7 +293,11 @@ def find_stuck(databases: Iterable[Path], locks: Iterable[Lock]) -> list[StuckLo
             if _is_write_lock(lock)
         }
         waiting = {(path, pid) for path, pid in waiting & held if _mark(path) == marks[path]}
-        halted = {(path, pid) for path, pid in waiting if spent > STEP and _halted(pid)}
+        halted = {
+            (path, pid)
+            for path, pid in waiting
+            if spent > STEP and (_fields(f"/proc/{pid}/stat")[:1] in (["T"], ["t"]))
+        }
         stuck_locks += [StuckLock(path, pid, spent, stopped=True) for path, pid in sorted(halted)]
         waiting -= halted
         working |= {pid for _, pid in waiting if pid not in working and _at_work(pid)}
@@ -330,10 +334,6 @@ def _mark(path: Path) -> object:
             return (living.change, living.committed) if living else book.mark()
     except (CouldNotLook, FileNotFoundError):
         return None
-
-
-def _halted(pid: int) -> bool:
-    return _fields(f"/proc/{pid}/stat")[:1] in (["T"], ["t"])
 
 
 def _computed(pid: int) -> int:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from hermes_doctor.core.message import listed, sentences, text
-from hermes_doctor.core.model import CouldNotLook
+from hermes_doctor.core.model import CouldNotLook, known_or
 from hermes_doctor.core.system import root_parent
 from hermes_doctor.core.system.cached_calls import once
 from hermes_doctor.diagnosis.probes.scope import View
+from hermes_doctor.sqlite import header
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,8 +58,6 @@ class DatabasesView(View):
     @once(limit=2)
     def header(self, path: Path) -> Header:
         """The first page of a database, checked."""
-        from hermes_doctor.sqlite import header
-
         return header.read(path)
 
     @once(limit=2)
@@ -87,10 +86,7 @@ class DatabasesView(View):
         """Database files that a process still uses although they were deleted or replaced."""
         from hermes_doctor.diagnosis.probes import database_users
 
-        try:
-            gateways = [gateway.pid for gateway in self._gateway.running()]
-        except CouldNotLook:
-            gateways = []
+        gateways = known_or([], lambda: [gateway.pid for gateway in self._gateway.running()])
         database_list = self.files()
         return database_users.lost_files(
             self.users(), (*database_list.paths, *database_list.missing), gateways

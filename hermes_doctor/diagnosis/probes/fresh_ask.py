@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from hermes_doctor.core.lazy import pattern
+from hermes_doctor.core.redaction import redact_words
 from hermes_doctor.core.system import root_parent
 from hermes_doctor.hermes.logs.entry import LogEntry
 from hermes_doctor.hermes.supervisors.job_names import state_folder
@@ -71,7 +72,6 @@ def _is_fresh(files: FilesView, gateway: GatewayView, record: AskRecord) -> bool
 
 def _is_same_route(settings: SettingsView, record: AskRecord) -> bool:
     """Tell whether the route that was asked first is still set up; variables may have changed."""
-    from hermes_doctor.core.redaction import redact_words
     from hermes_doctor.diagnosis.probes.network.provider_trial import name_of
 
     resolved, asked = settings.resolved(), record.attempts[0]

@@ -8,11 +8,20 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from hermes_doctor.backup.records import unfinished
 from hermes_doctor.core import known_secrets
-from hermes_doctor.core.model import CouldNotLook
+from hermes_doctor.core.model import CouldNotLook, known_or
+from hermes_doctor.core.system import mounts
 from hermes_doctor.core.system.cached_calls import once
 from hermes_doctor.core.system.files import Snapshot
 from hermes_doctor.diagnosis.probes.scope import View
+from hermes_doctor.hermes.processes import (
+    exit_diary,
+    gateway_processes,
+    process_stat,
+    runtime_files,
+)
+from hermes_doctor.hermes.processes.process_stat import start_moment, stat
 from hermes_doctor.hermes.supervisors.unit import DOCKER
 
 if TYPE_CHECKING:
@@ -48,8 +57,6 @@ class GatewayView(View):
     @once(limit=3, what="gateways")
     def running(self) -> list[Gateway]:
         """The running gateways of this home."""
-        from hermes_doctor.hermes.processes import gateway_processes
-
         return gateway_processes.gateways_of(self.home, self._machine.command_lines())
 
     def start_environment(self) -> Mapping[str, str]:
@@ -89,13 +96,8 @@ class GatewayView(View):
     @once(limit=4)
     def runtime(self) -> Runtime:
         """The state files of this home's gateway, with pids as we see them."""
-        from hermes_doctor.hermes.processes import gateway_processes, runtime_files
-
         runtime = runtime_files.find(self.home)
-        try:
-            running = [gateway.pid for gateway in self.running()]
-        except CouldNotLook:
-            running = []
+        running = known_or([], lambda: [gateway.pid for gateway in self.running()])
         runtime = runtime_files.with_our_pids(runtime, running)
         if runtime.lock_holder is None and runtime.ever:
             owners = (runtime.lock_file, runtime.pid_file, runtime.state_owner)
@@ -119,17 +121,15 @@ class GatewayView(View):
     @once(limit=4)
     def listed_by(self) -> Listed | None:
         """The root home's gateway whose state file lists this profile, also if it is outdated."""
-        if self.running():
-            return None
         from hermes_doctor.diagnosis.probes import other_homes
 
+        if self.running():
+            return None
         return other_homes.listed_by(self.home)
 
     @once(limit=2)
     def diary(self) -> list[GatewayLife]:
         """The latest gateway processes of this home and how they ended, oldest first."""
-        from hermes_doctor.hermes.processes import exit_diary, process_stat
-
         running = {
             process_stat.pid_in_namespace(gateway.pid): gateway.pid for gateway in self.running()
         }
@@ -138,19 +138,12 @@ class GatewayView(View):
     @once(limit=2)
     def cut_off(self) -> dict[int, datetime]:
         """Gateways that their own watchdog killed during shutdown, by pid."""
-        from hermes_doctor.hermes.processes import exit_diary
-
         return exit_diary.killed_by_watchdog(self.home)
 
     @once(limit=2, what="gateway user")
     def user(self) -> FileUser:
         """The user that the gateway runs as, or most likely would."""
-        from hermes_doctor.core.system import mounts
-
-        try:
-            gateways = self.running()
-        except CouldNotLook:
-            gateways = []
+        gateways = known_or([], self.running)
         if gateways:
             return mounts.user_of(gateways[0].pid)
         return self.container_user() or mounts.owner_of(self.home.path)
@@ -158,7 +151,6 @@ class GatewayView(View):
     @once(limit=6)
     def container_user(self) -> FileUser | None:
         """The user in the settings of the gateway's container; None without one, or if unknown."""
-        from hermes_doctor.core.system import mounts
         from hermes_doctor.hermes.supervisors import docker
 
         try:
@@ -270,15 +262,11 @@ class RecordsView(View):
     @once(limit=2)
     def left_down(self) -> LeftDown | None:
         """The last run of this tool that stopped the gateway, if it left it down."""
-        from hermes_doctor.backup.records import unfinished
-
         return unfinished.run_that_left_gateway_down(self.home)
 
     @once(limit=2)
     def unfinished_runs(self) -> list[UnfinishedRun]:
         """Runs of this tool that were interrupted."""
-        from hermes_doctor.backup.records import unfinished
-
         return unfinished.unfinished_runs(self.home)
 
     @once(limit=2)
@@ -320,8 +308,6 @@ def is_own(
 
 def _is_first(gateway: Gateway, owner: Unit) -> bool:
     """Whether the unit or container has not been restarted since it was started."""
-    from hermes_doctor.hermes.processes.process_stat import start_moment, stat
-
     counts = owner.systemd or owner.kind == DOCKER
     if not counts or "NRestarts" not in owner.settings or owner.number("NRestarts"):
         return False

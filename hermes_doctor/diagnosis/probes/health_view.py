@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from hermes_doctor.core.model import CouldNotLook
+from hermes_doctor.core.model import CouldNotLook, known_or
 from hermes_doctor.core.system.cached_calls import once
+from hermes_doctor.diagnosis.probes import next_start, pulse
 from hermes_doctor.diagnosis.probes.scope import View
+from hermes_doctor.hermes.processes import sockets
+from hermes_doctor.hermes.settings import inputs, network_endpoints
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -55,8 +58,6 @@ class HealthView(View):
     def pulse(self) -> Pulse:
         """Whether the event loop of the gateway is running."""
         gateways = self._gateway.running()
-        from hermes_doctor.diagnosis.probes import pulse
-
         if not gateways:
             if not (url := self._health_url()):
                 raise CouldNotLook("no gateway was found among the processes")
@@ -90,7 +91,6 @@ class HealthView(View):
         examined; and if no local gateway of another home listens there.
         """
         from hermes_doctor.diagnosis.probes import other_homes
-        from hermes_doctor.hermes.settings import inputs
 
         name = "GATEWAY_HEALTH_URL"
         env = self._settings.env()
@@ -101,22 +101,16 @@ class HealthView(View):
     @once(limit=6)
     def next_start(self) -> NextStart | None:
         """What starts the gateway next if none works now; None if one works, or nothing does."""
-        from hermes_doctor.diagnosis.probes import next_start
-
         return next_start.find(self._machine, self._gateway, self._settings)
 
     def last_worked(self) -> datetime | None:
         """When the gateway last worked, as far as its exit log says."""
-        from hermes_doctor.diagnosis.probes import next_start
-
         return next_start.last_worked(self._gateway.diary(), self._gateway.runtime().starts)
 
     @once(limit=6)
     def links(self, pid: int, held: frozenset[str]) -> list[PlatformConnections]:
         """The connections of each platform; waits a moment for the platforms in `held`."""
         from hermes_doctor.diagnosis.probes import links
-        from hermes_doctor.hermes.processes import sockets
-        from hermes_doctor.hermes.settings import network_endpoints
 
         others = network_endpoints.provider_endpoints(self._settings.effective()).values()
         addresses = {
@@ -142,7 +136,6 @@ class HealthView(View):
     def reach(self) -> list[HostResult]:
         """Whether each host that the gateway needs can be reached; requires --network."""
         from hermes_doctor.diagnosis.probes.network import provider_trial, reach
-        from hermes_doctor.hermes.settings import network_endpoints
 
         if not self.scope.network:
             raise CouldNotLook("network checks need --network")
@@ -182,10 +175,7 @@ class HealthView(View):
         from hermes_doctor.diagnosis.probes import links
 
         claim = (self._gateway.claims(gateway) or {}).get(platform)
-        try:
-            words = self._logs.last_lines(gateway)
-        except CouldNotLook:
-            words = []
+        words = known_or([], lambda: self._logs.last_lines(gateway))
         running = self._gateway.runtime().state == "running"
         return links.prove(platform, claim, words, running=running)
 

@@ -7,11 +7,14 @@ import os
 from typing import TYPE_CHECKING
 
 from hermes_doctor.core.home import Home
-from hermes_doctor.core.model import CouldNotLook
+from hermes_doctor.core.model import CouldNotLook, known_or
 from hermes_doctor.core.system import root_parent
 from hermes_doctor.core.system.cached_calls import once
 from hermes_doctor.core.system.files import snapshot
 from hermes_doctor.diagnosis.probes.scope import View
+from hermes_doctor.hermes.knowledge import data
+from hermes_doctor.hermes.knowledge.data import NEWEST
+from hermes_doctor.hermes.settings import config_yaml, env_file, platforms
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,16 +63,12 @@ class HermesView(View):
 
     def choose_knowledge(self) -> None:
         """Use what was learned from the installed Hermes, before checks run side by side."""
-        from hermes_doctor.hermes.knowledge import data
-
         if root_parent.is_separate() or os.path.isdir(data.learned_folder()):
             with contextlib.suppress(CouldNotLook):
                 self.installation()
 
     def is_release_known(self) -> bool:
         """Whether the installed release is not newer than the newest that this tool knows."""
-        from hermes_doctor.hermes.knowledge.data import NEWEST
-
         installation = self.installation()
         return installation is not None and installation.release <= NEWEST
 
@@ -153,14 +152,11 @@ def _use_what_was_learned(installation: Installation | None, home: Home) -> None
 
     A known version is looked up too: a checkout has the version of the last release before it.
     """
-    from hermes_doctor.hermes.knowledge import data
-
     separate = root_parent.is_separate()
     if installation is None or not (separate or os.path.isdir(data.learned_folder())):
         data.use(None)
         return
     from hermes_doctor.hermes.installation.details import read_details
-    from hermes_doctor.hermes.knowledge import data
 
     if separate:
         said = root_parent.ask_root(
@@ -185,8 +181,6 @@ class SettingsView(View):
     @once(limit=2)
     def config(self) -> ConfigFile | None:
         """config.yaml, parsed or with the position of the error; None if it is missing."""
-        from hermes_doctor.hermes.settings import config_yaml
-
         return config_yaml.read(self.home)
 
     @once(limit=4)
@@ -199,15 +193,11 @@ class SettingsView(View):
     @once(limit=2)
     def env(self) -> EnvFile | None:
         """.env as bytes with its encoding; None if it is missing."""
-        from hermes_doctor.hermes.settings import env_file
-
         return env_file.read(self.home)
 
     @once(limit=2, what="old settings")
     def gateway_json(self) -> OldSettings | None:
         """gateway.json of an older set-up; None if it is missing."""
-        from hermes_doctor.hermes.settings import config_yaml
-
         return config_yaml.read_gateway_json(self.home)
 
     @once(limit=4, what="settings")
@@ -243,8 +233,6 @@ class SettingsView(View):
     @once(limit=4)
     def platforms(self) -> list[Platform]:
         """The platforms that the gateway of this home starts."""
-        from hermes_doctor.hermes.settings import platforms
-
         installation = self._hermes.installation()
         return platforms.find(self.effective(), installation.release if installation else None)
 
@@ -252,7 +240,6 @@ class SettingsView(View):
     def breaks(self) -> list[Break]:
         """The configured platforms that the installed release cannot start."""
         from hermes_doctor.hermes.installation import packages
-        from hermes_doctor.hermes.settings import platforms
 
         installation = self._hermes.installation()
         if installation is None:
@@ -304,10 +291,9 @@ class SettingsView(View):
         from hermes_doctor.diagnosis.probes import file_permissions
 
         file = file_permissions.examine_file(self.home / "config.yaml")
-        try:
-            return file if file and file.wide and self.plain_secrets() else None
-        except CouldNotLook:  # reported by other checks
-            return None
+        return known_or(
+            None, lambda: file if file and file.wide and self.plain_secrets() else None
+        )  # reported by other checks
 
     @once(limit=2, what="shared tokens")
     def shared_bots(self) -> list[SharedBot]:

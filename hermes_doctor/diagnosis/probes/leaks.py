@@ -10,6 +10,7 @@ from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system.files import MEGABYTE, read, read_tail
 from hermes_doctor.hermes.settings.inputs import Settings
 from hermes_doctor.hermes.settings.keys import suspected_secrets
+from hermes_doctor.hermes.settings.sourced_text import ENV, Source, Text
 
 LOGS = ("gateway.log", "agent.log", "errors.log")
 QUICK, DEEP = 64 * 1024, 16 * MEGABYTE
@@ -59,7 +60,6 @@ def _secrets(settings: Settings) -> Iterator[tuple[str, str]]:
 def _is_usable(value: str) -> bool:
     """Tell whether it is a real key, not a placeholder or a reference."""
     from hermes_doctor.hermes.settings.keys import state
-    from hermes_doctor.hermes.settings.sourced_text import ENV, Source, Text
 
     return state(None, Text(value, Source(ENV, "a key"))) == "usable"
 

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.core.lazy import NamedTuple, pattern
 from hermes_doctor.core.message import shorten
-from hermes_doctor.core.model import Gateway
+from hermes_doctor.core.model import CouldNotLook, Gateway
 from hermes_doctor.core.system import time_limits
+from hermes_doctor.core.system.files import read
 from hermes_doctor.hermes.knowledge.data import load_knowledge
 from hermes_doctor.hermes.logs.secrets import redact_log_text
 from hermes_doctor.hermes.processes.runtime_files import PlatformState, Runtime
@@ -153,7 +154,7 @@ def _how(
     if platform.network:
         return "elsewhere"
     ports = {end.port for end in platform.endpoints} or {443}
-    return "likely" if port in ports and not _is_local(ip) else None
+    return "likely" if port in ports and not (ip.startswith("127.") or ip == "::1") else None
 
 
 def _at(
@@ -176,9 +177,6 @@ def _hosts() -> Mapping[str, frozenset[str]]:
     """Read the names that this machine resolves by itself."""
     from pathlib import Path
 
-    from hermes_doctor.core.model import CouldNotLook
-    from hermes_doctor.core.system.files import read
-
     found: dict[str, set[str]] = {"localhost": {"127.0.0.1", "::1"}}
     try:
         text = read(Path("/etc/hosts"), 1024 * 1024)[0].decode("utf-8", "replace")
@@ -189,10 +187,6 @@ def _hosts() -> Mapping[str, frozenset[str]]:
         for name in names:
             found.setdefault(name.lower(), set()).add(unmap_ipv4(ip))
     return {name: frozenset(ips) for name, ips in found.items()}
-
-
-def _is_local(ip: str) -> bool:
-    return ip.startswith("127.") or ip == "::1"
 
 
 @cache

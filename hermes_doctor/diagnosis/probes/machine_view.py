@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from hermes_doctor.core.model import CouldNotLook
+from hermes_doctor.core.model import CouldNotLook, known_or
+from hermes_doctor.core.system import mounts, time_zone
 from hermes_doctor.core.system.cached_calls import once
+from hermes_doctor.core.system.files import first_names, read_tail
 from hermes_doctor.diagnosis.probes.scope import View
+from hermes_doctor.hermes.processes import gateway_processes, lineage, process_stat, sockets
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -33,28 +36,20 @@ class MachineView(View):
 
     def process(self, pid: int) -> Stat | None:
         """A few facts from the kernel about a process."""
-        from hermes_doctor.hermes.processes import process_stat
-
         return process_stat.stat(pid)
 
     def exists(self, pid: int) -> bool:
         """Whether a process with this pid exists, even if it is hidden from us."""
-        from hermes_doctor.hermes.processes import process_stat
-
         return process_stat.exists(pid)
 
     @once(limit=2)
     def command_lines(self) -> CommandLines:
         """The command lines of all processes, read once for everything that is searched there."""
-        from hermes_doctor.hermes.processes import gateway_processes
-
         return [] if self.home.is_example else gateway_processes.command_lines()
 
     @once(limit=2)
     def vitals(self, pid: int) -> ProcessDetails:
         """The state of one process, from the kernel."""
-        from hermes_doctor.hermes.processes import process_stat
-
         return process_stat.read_vitals(pid)
 
     @once(limit=3)
@@ -66,18 +61,11 @@ class MachineView(View):
 
     def rebooted_since(self, moment: datetime) -> bool:
         """Whether the machine was booted after that moment."""
-        from hermes_doctor.hermes.processes import process_stat
-
-        try:
-            return process_stat.boot_time() > moment.timestamp()
-        except CouldNotLook:
-            return False
+        return known_or(False, lambda: process_stat.boot_time() > moment.timestamp())
 
     @once(limit=2)
     def space(self) -> Space:
         """The space left for ordinary processes on this home's disk."""
-        from hermes_doctor.core.system import mounts
-
         return mounts.free_space(self.home.path)
 
     @once(limit=2, what="memory of machine")
@@ -99,57 +87,41 @@ class MachineView(View):
     @once(limit=2, what="machine zone")
     def time_zone(self) -> str:
         """The name of the time zone of this machine; empty if it is unknown."""
-        from hermes_doctor.core.system import time_zone
-
         return time_zone.own_time_zone()
 
     @once(limit=2)
     def container_zone(self, pid: int) -> str | None:
         """The time zone of the container of a process; empty without one, None if unknown."""
-        from hermes_doctor.hermes.processes import lineage
-
         return lineage.container_time_zone(pid)
 
     @once(limit=2)
     def container_has(self, pid: int, path: str) -> bool | None:
         """Whether the container of a process has a file; None if we may not look."""
-        from hermes_doctor.hermes.processes import lineage
-
         return lineage.container_has_file(pid, path)
 
     @once(limit=2)
     def connections(self, pid: int) -> list[Connection]:
         """The network connections of a process."""
-        from hermes_doctor.hermes.processes import sockets
-
         return sockets.connections(pid, self.socket_table)
 
     @once(limit=2)
     def listeners(self, pid: int) -> list[Connection]:
         """All listening sockets in the network namespace of a process, also those of others."""
-        from hermes_doctor.hermes.processes import sockets
-
         return sockets.all_listeners(pid, self.socket_table)
 
     @once(limit=2)
     def socket_table(self, pid: int) -> bytes:
         """The kernel's rows of all TCP sockets in the network namespace of a process."""
-        from hermes_doctor.hermes.processes import sockets
-
         return sockets.read_table(pid)
 
     @once(limit=3)
     def socket_owner(self, inode: int) -> int | None:
         """The process that has a socket open, if we may see it."""
-        from hermes_doctor.hermes.processes import sockets
-
         return sockets.process_with_socket(inode)
 
     @once(limit=2)
     def mount(self, path: Path) -> Mount | None:
         """The file system that a path is on."""
-        from hermes_doctor.core.system import mounts
-
         return mounts.mount_of(path)
 
 
@@ -165,8 +137,6 @@ class FilesView(View):
 
     def end_of(self, path: Path, length: int = 8192) -> str:
         """The last bytes of a file as text; empty if it does not exist."""
-        from hermes_doctor.core.system.files import read_tail
-
         try:
             return read_tail(path, length)[0].decode("utf-8", "replace")
         except FileNotFoundError:
@@ -184,7 +154,6 @@ class FilesView(View):
 
         Several probes need them: reading the names of 50,000 files takes 50 ms.
         """
-        from hermes_doctor.core.system.files import first_names
         from hermes_doctor.diagnosis.probes.large_files import MOST_SESSIONS
 
         return first_names(self.home / "sessions", MOST_SESSIONS + 1)

@@ -94,7 +94,9 @@ def transcripts(turns: UnsavedTurns) -> KeptTranscripts:
             data = read(file.path, min(FILE, left), open_owned)[0]
             left -= len(data)
             if file.path.suffix == ".jsonl":
-                files.append(_lines(file, data))
+                lines = [line for line in data.splitlines() if line.strip()]
+                messages = [_message(file.path, parse(file.path, line)) for line in lines]
+                files.append(Transcript(file.path, file.path.stem, messages, file.at.timestamp()))
                 continue
             said = parse(file.path, data)
             if not isinstance(said, dict):
@@ -110,13 +112,6 @@ def transcripts(turns: UnsavedTurns) -> KeptTranscripts:
             if not file.by_hand and not isinstance(why, Damaged):
                 waiting.add(ANY_SESSION)  # Hermes may be able to read it
     return KeptTranscripts(tuple(files), frozenset(waiting), tuple(unread))
-
-
-def _lines(file: KeptFile, data: bytes) -> Transcript:
-    """A transcript with one message per line."""
-    lines = [line for line in data.splitlines() if line.strip()]
-    messages = [_message(file.path, parse(file.path, line)) for line in lines]
-    return Transcript(file.path, file.path.stem, messages, file.at.timestamp())
 
 
 def _history(file: KeptFile, said: Mapping[str, Any]) -> Transcript:

@@ -23,7 +23,7 @@ from hermes_doctor.hermes.processes.home_of import (
     profile_in,
 )
 from hermes_doctor.hermes.processes.lineage import command_line
-from hermes_doctor.hermes.settings import inputs
+from hermes_doctor.hermes.settings import config_yaml, env_file, inputs
 from hermes_doctor.hermes.settings.env_file import LIMIT, NAME
 from hermes_doctor.hermes.settings.inputs import Settings
 
@@ -189,8 +189,6 @@ def _is_alone(root: Home, gateway: Gateway) -> bool:
 
     Hermes keeps the list of an earlier gateway in gateway_state.json if the next one writes none.
     """
-    from hermes_doctor.hermes.settings import config_yaml, env_file
-
     try:
         config, env = config_yaml.read(root), env_file.read(root)
         environment = process_stat.environment(gateway.pid)

@@ -16,7 +16,7 @@ from hermes_doctor.hermes.processes import sockets
 from hermes_doctor.hermes.processes.sockets import Connection
 
 if TYPE_CHECKING:
-    import socket
+    pass
 
 NOT_ASKED, ANSWERED, SILENT, REFUSED = "not asked", "answered", "silent", "refused"
 ODD = "something else answers there"
@@ -116,26 +116,21 @@ def get_health(url: HealthUrl, timeout: float) -> HealthResult:
                 f"GET {url.path}/health HTTP/1.1\r\nHost: {url.host}\r\n"
                 "User-Agent: hermes-doctor\r\nConnection: close\r\n\r\n".encode()
             )
-            data = _read(link, started + timeout)
+            until = started + timeout
+            data = b""
+            while len(data) < MOST:
+                link.settimeout(max(STEP, until - time.monotonic()))
+                more = link.recv(MOST)
+                if not more:
+                    break
+                data += more
+                if time.monotonic() > until:
+                    raise TimeoutError
     except TimeoutError:
         return HealthResult(SILENT, time.monotonic() - started)
     except (OSError, ValueError):
         return HealthResult(REFUSED, time.monotonic() - started)
     return HealthResult(_judged(data) if data else SILENT, time.monotonic() - started)
-
-
-def _read(link: socket.socket, until: float) -> bytes:
-    """Read until the other side closes; a slow sender cannot exceed the time limit."""
-    data = b""
-    while len(data) < MOST:
-        link.settimeout(max(STEP, until - time.monotonic()))
-        more = link.recv(MOST)
-        if not more:
-            break
-        data += more
-        if time.monotonic() > until:
-            raise TimeoutError
-    return data
 
 
 def _judged(data: bytes) -> str:

@@ -17,6 +17,7 @@ from hermes_doctor.diagnosis.probes.hermes_view import HermesView, SettingsView
 from hermes_doctor.diagnosis.probes.machine_view import FilesView, MachineView
 from hermes_doctor.diagnosis.probes.scope import Scope
 from hermes_doctor.diagnosis.probes.stores_view import LogsView, StoresView
+from hermes_doctor.hermes.knowledge import data
 
 HIGHEST_VERSION = 10_000
 """No release will have a higher version number; a higher one is damage."""
@@ -94,8 +95,6 @@ class Probes:
         The files that Hermes wrote count too, because the Hermes that uses a home may be in a
         container or not the one that was found here.
         """
-        from hermes_doctor.hermes.knowledge import data
-
         installed = self.hermes.installation()
         learned = data.learned_of(installed.release) if installed else None
         if installed is not None and installed.release > data.NEWEST and learned is None:
@@ -124,7 +123,6 @@ class Probes:
         A release in the files of this tool has nothing to add, but a checkout may differ from it.
         """
         from hermes_doctor.hermes.installation.details import read_details
-        from hermes_doctor.hermes.knowledge import data
 
         installation = self.hermes.installation()
         return installation is not None and (

@@ -82,20 +82,19 @@ def _plugins(probes: Probes) -> list[str]:
 
 def routes(resolved: Resolved) -> list[ConfiguredRoute]:
     """Return all routes, the main one first."""
-    return [_main(resolved), *(_link(resolved, route) for route in resolved.fallback)]
-
-
-def _main(resolved: Resolved) -> ConfiguredRoute:
     raw = resolved.world.raw
     at_top = not section(raw, "model").get("provider") and raw.get("provider")
     stands_in = resolved.used is not None and resolved.used is not resolved.main
-    return ConfiguredRoute(
-        resolved.main,
-        ("model",),
-        custom_providers.provider_entry(resolved.world, resolved.main.requested.value or ""),
-        ("provider",) if at_top else ("model", "provider"),
-        Severity.WARNING if stands_in else Severity.ERROR,
-    )
+    return [
+        ConfiguredRoute(
+            resolved.main,
+            ("model",),
+            custom_providers.provider_entry(resolved.world, resolved.main.requested.value or ""),
+            ("provider",) if at_top else ("model", "provider"),
+            Severity.WARNING if stands_in else Severity.ERROR,
+        ),
+        *(_link(resolved, route) for route in resolved.fallback),
+    ]
 
 
 def _link(resolved: Resolved, route: Route) -> ConfiguredRoute:

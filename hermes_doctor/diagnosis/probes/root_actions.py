@@ -185,7 +185,7 @@ def _process(home: Path, owner: int, pid: int) -> dict[str, Any] | None:
     seen = process_stat.stat(pid)
     if opened is None or seen is None:
         return None
-    argv = _argv(pid)
+    argv = _text(f"/proc/{pid}/cmdline").split("\0")[:-1]
     gateway = is_gateway(argv) or (len(argv) <= 1 and seen.name == "hermes")
     real = real_path(home, owner)
     own = gateway and real is not None and _is_of_owner(pid, argv, owner)
@@ -241,10 +241,6 @@ def real_path(home: Path, owner: int) -> str | None:
         places = (real, *map(str, Path(real).parents))
         return real if any(os.lstat(place).st_uid == owner for place in places) else None
     return None
-
-
-def _argv(pid: int) -> list[str]:
-    return _text(f"/proc/{pid}/cmdline").split("\0")[:-1]
 
 
 def _identity(pid: int, number: str) -> tuple[int, int]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from hermes_doctor.core.model import CouldNotLook
+from hermes_doctor.core.model import CouldNotLook, known_or
 from hermes_doctor.core.system.cached_calls import once
+from hermes_doctor.core.system.files import list_folder
 from hermes_doctor.diagnosis.probes.scope import View
+from hermes_doctor.hermes.settings import platforms
 
 if TYPE_CHECKING:
     from datetime import datetime, tzinfo
@@ -86,10 +88,9 @@ class LogsView(View):
         """The log entries about the gateway since then; read again on each call."""
         from hermes_doctor.hermes.logs import stream
 
-        try:
-            owner = self._gateway.supervision().owner
-        except CouldNotLook:  # reported by other checks
-            owner = None
+        owner = known_or(
+            None, lambda: self._gateway.supervision().owner
+        )  # reported by other checks
         return stream.read(
             self.home,
             since=since,
@@ -133,10 +134,7 @@ class LogsView(View):
         """When a gateway last started after then, by its own log; None if no line says so."""
         from hermes_doctor.diagnosis.probes import log_tails
 
-        try:
-            return log_tails.last_start(self.home, since)
-        except CouldNotLook:
-            return None
+        return known_or(None, lambda: log_tails.last_start(self.home, since))
 
 
 class StoresView(View):
@@ -185,8 +183,6 @@ class StoresView(View):
 
     def _plugged_in(self, platform: str) -> bool:
         """Whether a platform may come from a plugin of Hermes."""
-        from hermes_doctor.core.system.files import list_folder
-
         config = self._settings.effective().config
         blocks = [config.get(key) for key in ("platforms", "gateway")]
         named = any(isinstance(block, dict) and platform in str(block) for block in blocks)
@@ -214,7 +210,6 @@ class StoresView(View):
     def undeliverable(self) -> list[tuple[CronJob, UndeliverableTarget]]:
         """The jobs whose results cannot be delivered, also with the service's environment."""
         from hermes_doctor.diagnosis.probes import cron
-        from hermes_doctor.hermes.settings import platforms
 
         installation = self._hermes.installation()
         release = installation.release if installation else None
@@ -309,10 +304,7 @@ class StoresView(View):
         """Messages that Hermes kept in files because it could not save them."""
         from hermes_doctor.diagnosis.probes import unsaved_turns
 
-        try:
-            installation = self._hermes.installation()
-        except CouldNotLook:
-            installation = None
+        installation = known_or(None, self._hermes.installation)
         release = installation.release if installation else None
         return unsaved_turns.find(self.home, release, self._files.session_names)
 

@@ -14,9 +14,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from hermes_doctor.core.home import Home
-from hermes_doctor.core.model import CouldNotLook
+from hermes_doctor.core.model import CouldNotLook, known_or
 from hermes_doctor.core.system.files import snapshot
-from hermes_doctor.hermes.processes import process_stat
+from hermes_doctor.hermes.processes import exit_diary, process_stat
 from hermes_doctor.sqlite import exclusive
 
 if TYPE_CHECKING:
@@ -69,8 +69,6 @@ def why_unseen(home: Home, runtime: Runtime) -> str:
 
 def _last(home: Home) -> list[int]:
     """Return the last process in the exit diary if it has no exit entry since boot."""
-    from hermes_doctor.hermes.processes import exit_diary
-
     try:
         lives = exit_diary.read(home)
         since = process_stat.boot_time()
@@ -128,12 +126,7 @@ def _seen_writers(home: Home) -> Iterable[int]:
 
 def _fresh(home: Home) -> str:
     """Return a file that a gateway wrote in the last minutes, except during its exit."""
-    from hermes_doctor.hermes.processes import exit_diary
-
-    try:
-        lives = exit_diary.read(home)
-    except CouldNotLook:
-        lives = []
+    lives = known_or([], lambda: exit_diary.read(home))
     ended = max((life.ended for life in lives[-1:] if life.ended), default=None)
     now = time.time()
     for name in _SIGNS:

@@ -15,7 +15,7 @@ from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import CouldNotLook, Finding, Partly, Severity, Status
 from hermes_doctor.core.system import time_limits
 from hermes_doctor.core.system.cached_calls import once
-from hermes_doctor.diagnosis.examination import check_threads, report, states
+from hermes_doctor.diagnosis.examination import check_threads, states
 from hermes_doctor.diagnosis.examination.report import examine
 from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.operations.watch import home_reachable
@@ -135,7 +135,8 @@ def test_a_probe_that_outlives_its_check(probes: SlowProbes) -> None:
     )
 
     assert answers(probes, late, other) == {"late": "took longer than 0.5 s", "other": ["slow"]}
-    assert report._platforms(probes) is not None and probes.around() == "slow"
+    assert probes.settings.platforms() is not None
+    assert probes.around() == "slow"
 
 
 def test_a_check_that_is_late_before_its_probe_is(probes: SlowProbes) -> None:

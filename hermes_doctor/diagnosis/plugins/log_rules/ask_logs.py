@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from hermes_doctor.core.lazy import NamedTuple
-from hermes_doctor.core.model import CouldNotLook
+from hermes_doctor.core.model import CouldNotLook, known_or
 from hermes_doctor.core.system.files import MEGABYTE, read
 from hermes_doctor.diagnosis.plugins.log_rules.blame import EntryReader
 from hermes_doctor.diagnosis.plugins.log_rules.incident import Incident
@@ -118,10 +118,9 @@ def _counts(probes: Probes, incident: Incident) -> bool:
     platform = incident.key.get("platform")
     if not incident.rule.only_set_up or platform is None:
         return True
-    try:
-        return platform in {one.name.lower() for one in probes.settings.platforms()}
-    except CouldNotLook:
-        return True
+    return known_or(
+        True, lambda: platform in {one.name.lower() for one in probes.settings.platforms()}
+    )
 
 
 def _doubted(incident: Incident, covered: Mapping[str, float]) -> Incident:

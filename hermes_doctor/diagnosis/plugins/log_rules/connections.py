@@ -118,11 +118,8 @@ class Hanging:
         elif name := match["ended"]:
             self._begun.pop(name, None)
         else:
-            for name in [one for one in self._begun if self._began_late(one, entry.at)]:
+            for name in [one for one in self._begun if (entry.at - self._begun[one].at < LONG)]:
                 del self._begun[name]
-
-    def _began_late(self, name: str, at: float) -> bool:
-        return at - self._begun[name].at < LONG
 
     def gateway_started(self) -> None:
         """Forget the gateway before."""

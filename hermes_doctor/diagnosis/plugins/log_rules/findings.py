@@ -19,7 +19,6 @@ from hermes_doctor.core.message import (
 )
 from hermes_doctor.core.model import Evidence, Finding, Severity
 from hermes_doctor.diagnosis.plugins.log_rules.incident import QUOTES, Incident, Quote
-from hermes_doctor.diagnosis.plugins.log_rules.rates import Rise
 from hermes_doctor.diagnosis.plugins.log_rules.rule import KEYS
 from hermes_doctor.hermes.logs.entry import LogEntry
 from hermes_doctor.hermes.logs.secrets import redact_log_text
@@ -103,7 +102,12 @@ def _of_fallback(message: Message) -> Message:
 def _detail(incident: Incident) -> str:
     """Return the rule's detail, unless the lines show something that it does not say."""
     if incident.rise:
-        return _risen(incident.rise)
+        return text(
+            "{recent} in the last day; before that, {older} in {days}.",
+            recent=counted(incident.rise.recent, "time"),
+            older=counted(incident.rise.older, "time"),
+            days=counted(incident.rise.days, "day"),
+        )
     if incident.answered_by:
         return text(
             "The last message was answered by the fallback {model}.",
@@ -133,16 +137,6 @@ def _doubt(begin: float) -> str:
     )
 
 
-def _risen(rise: Rise) -> str:
-    """Say only what the numbers show: the rule's own detail is about a storm of lines."""
-    return text(
-        "{recent} in the last day; before that, {older} in {days}.",
-        recent=counted(rise.recent, "time"),
-        older=counted(rise.older, "time"),
-        days=counted(rise.days, "day"),
-    )
-
-
 def title(incident: Incident) -> Message:
     """Return the rule's title with the incident's values."""
     return _filled(incident.rule.title, incident)
@@ -155,17 +149,12 @@ def _filled(template: str, incident: Incident) -> Message:
     for name in _PLACE.findall(template):
         value = _told(name, fields.get(name) or _UNNAMED.get(name, "?"))
         if name == "platform":
-            value = _label(value)
+            from hermes_doctor.hermes.knowledge.data import load_knowledge
+
+            known = load_knowledge("platforms")["platforms"].get(value.lower())
+            value = str(known["label"]) if known else value
         values[name] = shown(value, _REASON if name == "reason" else _LONG)
     return Message(template, values)
-
-
-def _label(platform: str) -> str:
-    """The name of a platform as people write it: `QQ` for `qqbot`."""
-    from hermes_doctor.hermes.knowledge.data import load_knowledge
-
-    known = load_knowledge("platforms")["platforms"].get(platform.lower())
-    return str(known["label"]) if known else platform
 
 
 def _keys(incident: Incident) -> dict[str, str]:

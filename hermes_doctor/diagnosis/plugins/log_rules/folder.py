@@ -9,7 +9,7 @@ from stat import S_ISDIR
 from typing import TYPE_CHECKING
 
 from hermes_doctor.core.lazy import NamedTuple
-from hermes_doctor.core.model import CouldNotLook, Finding, Partly, Skip
+from hermes_doctor.core.model import CouldNotLook, Finding, Partly, Skip, known_or
 from hermes_doctor.core.system import looked_at
 from hermes_doctor.core.system.files import list_folder, reason
 from hermes_doctor.diagnosis.plugins.built_in import computed
@@ -57,7 +57,11 @@ class Folder:
         self.path = path
         self.ours = ours
         codes = self._computed(CODES)
-        self.codes = tuple(self._codes() if codes is None else codes.decode().split())
+        self.codes = tuple(
+            sorted({*self.rule_set.codes, *log_tables.codes(self.tables)})
+            if codes is None
+            else codes.decode().split()
+        )
         self.faults = () if codes is not None else (*self.rule_set.faults, *self.tables.faults)
         """Mistakes in the rules and tables that were left out."""
 
@@ -75,9 +79,6 @@ class Folder:
             RULES: compile_rules(rules),
             TABLES: log_tables.compile_tables(known),
         }
-
-    def _codes(self) -> list[str]:
-        return sorted({*self.rule_set.codes, *log_tables.codes(self.tables)})
 
     @cached_property
     def symptoms(self) -> frozenset[str]:
@@ -168,7 +169,15 @@ def check_of(id: str, folder: Folder) -> Check:
 
 
 def _look(probes: Probes, folder: Folder) -> Iterator[Finding | CouldNotLook | Partly]:
-    _there(probes.home / "logs")
+    logs = probes.home / "logs"
+    try:
+        kind = logs.stat().st_mode
+    except (OSError, ValueError) as error:
+        if isinstance(error, FileNotFoundError) and not logs.is_symlink():
+            raise Skip("no log yet") from None
+        raise CouldNotLook("logs: {reason}", reason=reason(error, logs)) from None
+    if not S_ISDIR(kind):
+        raise CouldNotLook("logs: not a folder")
     if _is_silent(probes):
         raise Skip("no log yet")
     from hermes_doctor.diagnosis.plugins.log_rules.ask_logs import ask
@@ -212,10 +221,7 @@ def _with_names(probes: Probes, incidents: Iterable[Incident]) -> Iterator[Incid
 
 
 def _settings(probes: Probes) -> Resolved | None:
-    try:
-        return probes.settings.resolved()
-    except CouldNotLook:
-        return None
+    return known_or(None, probes.settings.resolved)
 
 
 def _place_of_key(probes: Probes, provider: str | None, route: Route | None) -> str:
@@ -245,15 +251,3 @@ def _is_silent(probes: Probes) -> bool:
         )
     except (CouldNotLook, OSError):
         return False
-
-
-def _there(logs: Path) -> None:
-    """Raise Skip or CouldNotLook unless the logs folder can be read."""
-    try:
-        kind = logs.stat().st_mode
-    except (OSError, ValueError) as error:
-        if isinstance(error, FileNotFoundError) and not logs.is_symlink():
-            raise Skip("no log yet") from None
-        raise CouldNotLook("logs: {reason}", reason=reason(error, logs)) from None
-    if not S_ISDIR(kind):
-        raise CouldNotLook("logs: not a folder")

@@ -110,7 +110,8 @@ class Rates:
         days = (self.now - oldest) / DAY - 1
         for (_, key), one in self.seen.items():
             number = len(one.recent)
-            if not _is_often(one):
+            hours = {int(match.entry.at // HOUR) for match in one.recent}
+            if not (len(one.recent) >= max(one.rule.threshold, _FEWEST) and len(hours) >= _HOURS):
                 continue
             self._next_change.note_moments([self.now])  # the number of days changes all the time
             last = one.recent[-1].entry.at
@@ -118,12 +119,6 @@ class Rates:
             if over or last < self.now - _FRESH or number < _TIMES * one.older / days:
                 continue
             yield one.rule, key, list(one.recent), Rise(number, one.older, round(days))
-
-
-def _is_often(one: _Seen) -> bool:
-    """Whether there are several lines of the last day, written hours apart."""
-    hours = {int(match.entry.at // HOUR) for match in one.recent}
-    return len(one.recent) >= max(one.rule.threshold, _FEWEST) and len(hours) >= _HOURS
 
 
 def is_compared(rule: Rule) -> bool:

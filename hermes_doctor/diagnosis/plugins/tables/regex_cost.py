@@ -133,23 +133,19 @@ def _holds(kind: Any, value: Any, char: str) -> bool:
     if kind is kinds.RANGE:
         return any(value[0] <= one <= value[1] for one in either)
     if kind is kinds.CATEGORY:
-        return _category(value, char)
+        tells = {
+            kinds.CATEGORY_DIGIT: char.isdigit(),
+            kinds.CATEGORY_SPACE: char.isspace(),
+            kinds.CATEGORY_WORD: char.isalnum() or char == "_",
+            kinds.CATEGORY_NOT_DIGIT: not char.isdigit(),
+            kinds.CATEGORY_NOT_SPACE: not char.isspace(),
+            kinds.CATEGORY_NOT_WORD: not (char.isalnum() or char == "_"),
+        }
+        return tells.get(value, True)
     if kind is kinds.IN:
         negated = value[0][0] is kinds.NEGATE
         return negated != any(_holds(k, v, char) for k, v in value[negated:])
     return kind not in (kinds.AT, kinds.GROUPREF)
-
-
-def _category(which: Any, char: str) -> bool:
-    tells = {
-        kinds.CATEGORY_DIGIT: char.isdigit(),
-        kinds.CATEGORY_SPACE: char.isspace(),
-        kinds.CATEGORY_WORD: char.isalnum() or char == "_",
-        kinds.CATEGORY_NOT_DIGIT: not char.isdigit(),
-        kinds.CATEGORY_NOT_SPACE: not char.isspace(),
-        kinds.CATEGORY_NOT_WORD: not (char.isalnum() or char == "_"),
-    }
-    return tells.get(which, True)
 
 
 def ends_with_rest(tree: Any) -> bool:

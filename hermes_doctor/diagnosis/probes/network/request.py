@@ -121,7 +121,16 @@ def request(
     if any(char in f"{name}{value}" for name, value in headers.items() for char in "\r\n\0"):
         return None
     secrets = (str(used.key), *written.values())
-    return Request(route, url, headers, json.dumps(body).encode(), _trust(block), secrets)
+    flag, bundle = block.get("ssl_verify"), block.get("ssl_ca_cert")
+    off = flag is False or (isinstance(flag, str) and flag.strip().lower() in _FALSE)
+    return Request(
+        route,
+        url,
+        headers,
+        json.dumps(body).encode(),
+        Trust(not off, bundle.strip() if isinstance(bundle, str) and bundle.strip() else None),
+        secrets,
+    )
 
 
 def _asked(
@@ -177,9 +186,3 @@ def _block(inputs: SettingInputs, url: str) -> Mapping[Any, Any]:
             found: Mapping[Any, Any] = block
             return found
     return EMPTY
-
-
-def _trust(block: Mapping[Any, Any]) -> Trust:
-    flag, bundle = block.get("ssl_verify"), block.get("ssl_ca_cert")
-    off = flag is False or (isinstance(flag, str) and flag.strip().lower() in _FALSE)
-    return Trust(not off, bundle.strip() if isinstance(bundle, str) and bundle.strip() else None)
