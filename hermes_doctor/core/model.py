@@ -218,6 +218,12 @@ def effect_of(finding: Finding, effects: Mapping[str, Effect]) -> Effect | None:
     return effects.get(finding.data.get("effect_of") or finding.code)
 
 
+def part_of(finding: Finding, effects: Mapping[str, Effect]) -> str:
+    """The part of the bot that a finding breaks; empty if it breaks none."""
+    effect = effect_of(finding, effects)
+    return effect.part if effect else ""
+
+
 GATEWAY, DOWN, START, MODEL, ACCESS, PLATFORM, DATA = (
     "gateway",
     "down",
@@ -365,6 +371,14 @@ class Report(NamedTuple):
     def open(self) -> bool:
         """Whether some check crashed or could not decide."""
         return any(c.status in (Status.UNKNOWN, Status.CRASHED) for c in self.checks)
+
+    def parts(self, name: str) -> tuple[Part, ...]:
+        """What is known of one part of the bot; empty if it was not examined."""
+        return next((state.parts for state in self.states if state.name == name), ())
+
+    def rung(self, name: str) -> Rung | None:
+        """The rung of this name; None if it was not examined."""
+        return next((rung for rung in self.ladder if rung.name == name), None)
 
     def count_checks(self, status: Status) -> int:
         """Count the checks that ended with this status."""

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from hermes_doctor.core.lazy import EMPTY
 from hermes_doctor.diagnosis.plugins.log_causes.cause_index import Cause
-from hermes_doctor.diagnosis.plugins.log_causes.reading import Place, Reading
+from hermes_doctor.diagnosis.plugins.log_causes.reading import Place, Reader, Reading
 from hermes_doctor.diagnosis.plugins.log_causes.success_reader import Success
+from hermes_doctor.diagnosis.plugins.log_causes.tables import Tables
 from hermes_doctor.hermes.logs.entry import LogEntry
 
 TELEGRAM = Place("platform", "telegram", "Telegram")
@@ -47,10 +48,13 @@ _WORDS = {"port": PORT, "dns": DNS, "401": REFUSED, "timed out": TIMED_OUT, "no 
 _PLACES = {"telegram": TELEGRAM, "model": MODEL, "cron": JOBS, "tools": TOOLS}
 
 
-class SmallReader:
+class SmallReader(Reader):
     """Reads `connect: dns`: an operation and a cause; the logger is the place."""
 
     causes: Sequence[Cause] = CAUSES
+
+    def __init__(self) -> None:
+        super().__init__(Tables())
 
     def cause_of(
         self, text: str, more: Sequence[str] = ()

@@ -18,6 +18,7 @@ from hermes_doctor.core.model import (
     Skip,
     Status,
     Trouble,
+    known_or,
 )
 from hermes_doctor.core.system import cached_calls, memory_limit, time_limits
 from hermes_doctor.core.system.cached_calls import DEEP, WatchedThread
@@ -105,10 +106,7 @@ class RunningCheck:
         """Why the release-dependent part of the check is skipped: Hermes is too new; or ""."""
         if not self.check.by_release:
             return ""
-        try:
-            newer = probes.newer()
-        except CouldNotLook:
-            return ""
+        newer = known_or(None, probes.newer)
         return f"not judged: {newer}" if newer else ""
 
     def result(self) -> CheckResult:

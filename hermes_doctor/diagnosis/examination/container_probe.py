@@ -18,7 +18,7 @@ from hermes_doctor.core.model import Rung, RungState, known_or
 from hermes_doctor.diagnosis.examination.liveness import LOCK, LOOP, PLATFORMS, PROCESS, ladder
 from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.diagnosis.probes.pulse import FRESH, OLD, SKEW
-from hermes_doctor.hermes.processes.runtime_files import Heartbeat, Runtime
+from hermes_doctor.hermes.processes.runtime_files import Heartbeat
 
 LIVE, READY, STARTED = "live", "ready", "started"
 QUESTIONS = (LIVE, READY, STARTED)
@@ -52,7 +52,7 @@ def answer(probes: Probes, question: str) -> Answer:
         if known:
             return Answer(True, text("live: {what}", what=_told(known)))
         return Answer(True, text("perhaps live, could not check: {why}", why=_told(unknown)))
-    runtime = _runtime(probes)
+    runtime = known_or(None, probes.gateway.runtime)
     if runtime is not None and runtime.state == "starting":
         return Answer(False, text("not {question} yet: it is still starting", question=question))
     missing = _missing(question, unknown)
@@ -69,10 +69,6 @@ def unseen(question: str, why: object) -> Answer:
     return Answer(
         False, text("not {question} yet: could not check: {why}", question=question, why=why)
     )
-
-
-def _runtime(probes: Probes) -> Runtime | None:
-    return known_or(None, probes.gateway.runtime)
 
 
 def _judged(probes: Probes, question: str, rung: Rung) -> Rung:
@@ -92,7 +88,7 @@ def _judged(probes: Probes, question: str, rung: Rung) -> Rung:
 
 def _by_heartbeat(probes: Probes, rung: Rung) -> Rung:
     """In a sidecar, where no process can be seen, the heartbeat (0.19 and later) shows the loop."""
-    runtime = _runtime(probes)
+    runtime = known_or(None, probes.gateway.runtime)
     if runtime is None or not runtime.unseen or runtime.beat is None:
         return rung
     owner = runtime.state_owner

@@ -31,7 +31,7 @@ from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.hermes.processes.runtime_files import Runtime
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.records.last_ask import AskRecord
+    pass
 
 PATIENCE = timedelta(minutes=10)
 """How long an answer may take before it counts as missing."""
@@ -62,10 +62,7 @@ def ladder(probes: Probes, names: Collection[str] | None = None) -> tuple[Rung, 
 
 def _served(probes: Probes) -> tuple[Rung, ...]:
     """The rungs of a profile that the root home's gateway serves: only the first one is known."""
-    try:
-        server = probes.gateway.served_by()
-    except CouldNotLook:
-        return ()
+    server = known_or(None, probes.gateway.served_by)
     if server is None:
         return ()
     first = f"process {server.pid}, the gateway of the root home, serves this profile"
@@ -159,11 +156,8 @@ def _platforms(probes: Probes) -> Seen:
             hold = RungState.UNKNOWN if proof.is_reconnecting else RungState.FAILED
             return hold, f"{state.name}: {proof.reason}", proof.since
     names = frozenset(one.name for one in states)
-    links = [
-        platform_connections
-        for platform_connections in probes.health.links(gateway.pid, names)
-        if platform_connections.platform.name in names
-    ]
+    every = probes.health.links(gateway.pid, names)
+    links = [link for link in every if link.platform.name in names]
     for link in links:
         if link.how is None:
             return RungState.FAILED, f"{link.platform.name} has no connection", None
@@ -226,7 +220,7 @@ def last_ask_parts(probes: Probes) -> Iterable[Part]:
     """The remark about the last question: who was asked, when, and how it ended."""
     from hermes_doctor.backup.records.last_ask import GATEWAY
 
-    record = _last(probes)
+    record = known_or(None, probes.health.last_ask)
     if record is None:
         return
     last = record.attempts[-1]
@@ -245,7 +239,7 @@ def with_answer(probes: Probes, rungs: Sequence[Rung]) -> tuple[Rung, ...]:
     """The ladder, whose last rung also holds if the gateway itself answered a question."""
     from hermes_doctor.backup.records.last_ask import GATEWAY
 
-    record = _last(probes)
+    record = known_or(None, probes.health.last_ask)
     if record is None or record.via != GATEWAY or not record.is_fine:
         return tuple(rungs)
     return tuple(
@@ -254,10 +248,6 @@ def with_answer(probes: Probes, rungs: Sequence[Rung]) -> tuple[Rung, ...]:
         else rung
         for rung in rungs
     )
-
-
-def _last(probes: Probes) -> AskRecord | None:
-    return known_or(None, probes.health.last_ask)
 
 
 COUNTED_SINCE = (0, 18)

@@ -20,6 +20,7 @@ from hermes_doctor.core.model import (
     RungState,
     Severity,
     effect_of,
+    part_of,
 )
 
 
@@ -36,7 +37,7 @@ class PartProblems:
             finding
             for finding in self.findings
             if finding.severity is not Severity.INFO
-            and self._part(finding) in parts
+            and part_of(finding, self.effects) in parts
             and (not platform or platform_of(finding) == platform)
         ]
         return min(
@@ -51,7 +52,9 @@ class PartProblems:
 
     def down(self) -> Finding | None:
         """The finding that no gateway is running."""
-        return next((finding for finding in self.findings if self._part(finding) == DOWN), None)
+        return next(
+            (finding for finding in self.findings if part_of(finding, self.effects) == DOWN), None
+        )
 
     def any_of(self, part: str, codes: Set[str]) -> bool:
         """Whether some of these codes stand for problems of this part."""
@@ -61,10 +64,6 @@ class PartProblems:
         """How the part is broken, in a few words."""
         effect = effect_of(finding, self.effects)
         return effect.words if effect else ""
-
-    def _part(self, finding: Finding) -> str:
-        effect = effect_of(finding, self.effects)
-        return effect.part if effect else ""
 
 
 def platform_of(finding: Finding) -> str:
@@ -86,22 +85,16 @@ def breaks_whole_part(finding: Finding) -> bool:
 
 def silences(report: Report, finding: Finding) -> bool:
     """Whether people get no answer because of this finding; one chat is not the whole bot."""
-    effect = effect_of(finding, report.effects)
-    broken = effect is not None and effect.part in (*SILENCING, PLATFORM)
-    if fails_later(report, finding):
-        return False
-    whole = not finding.data.get("one_chat")
-    return broken and whole and finding.severity.rank <= Severity.ERROR.rank
+    broken = part_of(finding, report.effects) in (*SILENCING, PLATFORM)
+    return broken and breaks_whole_part(finding) and not fails_later(report, finding)
 
 
 def fails_later(report: Report, finding: Finding) -> bool:
     """Whether the running gateway still answers, but its next start fails because of this."""
-    effect = effect_of(finding, report.effects)
+    if part_of(finding, report.effects) != START or finding.severity.rank > Severity.ERROR.rank:
+        return False
     runs = bool(report.ladder) and report.ladder[0].hold is RungState.OK
-    gateway = next((state.parts for state in report.states if state.name == GATEWAY), ())
-    runs = runs and not any(part.mark is Mark.BAD for part in gateway)  # such as still starting
-    failing = finding.severity.rank <= Severity.ERROR.rank
-    return runs and failing and effect is not None and effect.part == START
+    return runs and not any(part.mark is Mark.BAD for part in report.parts(GATEWAY))
 
 
 def order(report: Report, finding: Finding) -> tuple[int, int, int, str, str]:
@@ -110,8 +103,7 @@ def order(report: Report, finding: Finding) -> tuple[int, int, int, str, str]:
     That no gateway is running comes after these: a start does not help while something else
     silences the bot, and must not come before the repair of a damaged database.
     """
-    effect = effect_of(finding, report.effects)
-    part = effect.part if effect else ""
+    part = part_of(finding, report.effects)
     if part == DOWN and silences(report, finding):
         place = 2
     elif silences(report, finding):
@@ -125,13 +117,12 @@ def order(report: Report, finding: Finding) -> tuple[int, int, int, str, str]:
 
 def repair_order(report: Report, finding: Finding) -> tuple[bool, tuple[int, int, int, str, str]]:
     """Sort key for a plan: a gateway is started after everything else is repaired."""
-    effect = effect_of(finding, report.effects)
-    return effect is not None and effect.part == DOWN, order(report, finding)
+    return part_of(finding, report.effects) == DOWN, order(report, finding)
 
 
 def _is_silent_everywhere(report: Report) -> bool:
     """Whether no other platform of the home can answer."""
-    parts = next((state.parts for state in report.states if state.name == "platforms"), ())
+    parts = report.parts("platforms")
     return len(parts) < 2 or all(part.mark is Mark.BAD for part in parts)
 
 

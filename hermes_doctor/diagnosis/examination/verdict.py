@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from hermes_doctor.core.message import Message, ago, clock, count, duration, listed, text
+from hermes_doctor.core.message import Message, ago, clock, count, duration, listed, sentences, text
 from hermes_doctor.core.model import (
     ANSWERS_OUT,
     DOWN,
@@ -22,7 +22,7 @@ from hermes_doctor.core.model import (
     Status,
     Verdict,
     VerdictKind,
-    effect_of,
+    part_of,
 )
 from hermes_doctor.diagnosis.examination.liveness import ANSWERED
 from hermes_doctor.diagnosis.examination.ranking import Problems, fails_later, order, silences
@@ -49,8 +49,7 @@ def judge(report: Report) -> Verdict:
     process = report.ladder[0] if report.ladder else None
     if process is None or process.hold is RungState.UNKNOWN:
         why = process.what if process else "the gateway could not be examined"
-        headline = text("Could not determine whether your bot is working: {reason}.", reason=why)
-        return Verdict(VerdictKind.UNKNOWN, headline, primary)
+        return Verdict(VerdictKind.UNKNOWN, _undetermined(why), primary)
     if process.hold is RungState.FAILED:
         down = next((one for one in report.findings if _is_down(report, one)), None)
         muted = down is not None and down.muted
@@ -61,14 +60,9 @@ def judge(report: Report) -> Verdict:
         return Verdict(VerdictKind.LIMITED, waits, primary)
     parts = _platform_parts(report)
     if parts and all(part.mark is Mark.BAD for part in parts):
-        return Verdict(
-            VerdictKind.NOT_WORKING,
-            text(
-                "Your bot is not connected: {platforms}.",
-                platforms=listed([part.text for part in parts]),
-            ),
-            primary,
-        )
+        names = listed([part.text for part in parts])
+        headline = text("Your bot is not connected: {platforms}.", platforms=names)
+        return Verdict(VerdictKind.NOT_WORKING, headline, primary)
     if bad:
         return Verdict(VerdictKind.LIMITED, _limited(report, bad), primary)
     if _holds(report, ANSWERS):
@@ -87,8 +81,7 @@ def _silencing(report: Report, bad: Sequence[Finding]) -> list[str] | None:
     silencing = [finding for finding in bad if silences(report, finding)]
     if not silencing:
         return None
-    effects = [effect_of(one, report.effects) for one in silencing]
-    if any(effect and effect.part in SILENCING for effect in effects):
+    if any(part_of(one, report.effects) in SILENCING for one in silencing):
         return []
     parts = _platform_parts(report)
     silent = [part for part in parts if part.mark is Mark.BAD]
@@ -113,8 +106,7 @@ def _known_silence(report: Report) -> Message | None:
 
 
 def _platform_parts(report: Report) -> tuple[Part, ...]:
-    parts = next((state.parts for state in report.states if state.name == "platforms"), ())
-    return tuple(part for part in parts if part.text != NO_PLATFORM)
+    return tuple(part for part in report.parts("platforms") if part.text != NO_PLATFORM)
 
 
 def _not_working(report: Report, platforms: list[str], bad: Sequence[Finding]) -> Message:
@@ -151,17 +143,10 @@ def _not_working(report: Report, platforms: list[str], bad: Sequence[Finding]) -
 def _several(report: Report, tree: Problems, primary: Finding) -> Message:
     """More than one problem silences the bot, or another one must be solved first."""
     group = (*tree.groups[0], *tree.consequences(0))
+    template = "Your bot is not working: {cause} (1 of {number})."
     if not any(silences(report, finding) for finding in group):  # the gateway does not run
-        return text(
-            "Your bot is not running. Repair this first: {cause} (1 of {number}).",
-            cause=primary.title,
-            number=len(tree.groups),
-        )
-    return text(
-        "Your bot is not working: {cause} (1 of {number}).",
-        cause=primary.title,
-        number=len(tree.groups),
-    )
+        template = "Your bot is not running. Repair this first: {cause} (1 of {number})."
+    return text(template, cause=primary.title, number=len(tree.groups))
 
 
 def _first_error(report: Report) -> Message | None:
@@ -206,19 +191,15 @@ def _partial(report: Report, bad: Sequence[Finding], primary: Finding | None) ->
 
 def _not_set_up(report: Report, bad: Sequence[Finding]) -> Message | None:
     """A home without a platform, whose gateway is not running, is not set up yet."""
-    process = report.ladder[0] if report.ladder else None
-    if not _has_no_platform(report) or process is None or process.hold is not RungState.FAILED:
+    stopped = bool(report.ladder) and report.ladder[0].hold is RungState.FAILED
+    if not stopped or not _has_no_platform(report):
         return None
-    if bad:
-        return text(
-            "This home is not set up yet: no platform is switched on. It has {problems}.",
-            problems=_problems(bad),
-        )
-    return text("This home is not set up yet: no platform is switched on.")
+    sentence = text("This home is not set up yet: no platform is switched on.")
+    return sentences(sentence, text("It has {problems}.", problems=_problems(bad)) if bad else "")
 
 
 def _has_no_platform(report: Report) -> bool:
-    parts = next((state.parts for state in report.states if state.name == "platforms"), ())
+    parts = report.parts("platforms")
     return bool(parts) and parts[0].text == NO_PLATFORM
 
 
@@ -240,17 +221,15 @@ def _stopped(report: Report, process: Rung, bad: Sequence[Finding]) -> Message:
 
 
 def _is_down(report: Report, finding: Finding) -> bool:
-    effect = effect_of(finding, report.effects)
-    return effect is not None and effect.part == DOWN
+    return part_of(finding, report.effects) == DOWN
 
 
 def _unsure(report: Report) -> Message | None:
     """Why it is unknown whether the bot works, although its gateway runs."""
-    crashed = [check for check in report.checks if check.status is Status.CRASHED]
-    if crashed:
+    if crashed := report.count_checks(Status.CRASHED):
         return text(
             "Could not determine whether your bot is working: {crashed} crashed.",
-            crashed=count(len(crashed), "check"),
+            crashed=count(crashed, "check"),
         )
     if report.why_blind:
         return text(
@@ -259,58 +238,58 @@ def _unsure(report: Report) -> Message | None:
     return None
 
 
+def _undetermined(reason: str) -> Message:
+    return text("Could not determine whether your bot is working: {reason}.", reason=reason)
+
+
 def _unseen(report: Report) -> Message | None:
     """Why the platforms of this home are not known, such as a .env that cannot be read."""
-    parts = next((state.parts for state in report.states if state.name == "platforms"), ())
-    if len(parts) == 1 and parts[0].text.startswith(UNSEEN):
-        return text(
-            "Could not determine whether your bot is working: {reason}.",
-            reason=parts[0].text.removeprefix(UNSEEN),
-        )
-    return None
+    parts = report.parts("platforms")
+    if len(parts) != 1 or not parts[0].text.startswith(UNSEEN):
+        return None
+    return _undetermined(parts[0].text.removeprefix(UNSEEN))
 
 
 def _waits(report: Report) -> Message | None:
     """A message that has not been answered for too long."""
-    answers = next((rung for rung in report.ladder if rung.name == ANSWERS), None)
+    answers = report.rung(ANSWERS)
     if answers is None or answers.hold is not RungState.FAILED or not answers.since:
         return None
     return text("A message has been waiting for an answer for {age}.", age=_age(answers.since))
 
 
 def _limited(report: Report, bad: Sequence[Finding]) -> Message:
-    silent = [
-        platform_part.text.split(":")[0]
-        for platform_part in _platform_parts(report)
-        if platform_part.mark is Mark.BAD
-    ]
-    if silent and not _holds(report, ANSWERS):
-        return text(
-            "Your bot is running, but nobody on {platforms} gets an answer.",
-            platforms=listed(silent),
+    answers = _holds(report, ANSWERS)
+    if silent := _platforms_with(report, Mark.BAD):
+        template = (
+            "Your bot is working, but nobody on {platforms} gets an answer."
+            if answers
+            else "Your bot is running, but nobody on {platforms} gets an answer."
         )
-    if silent:
-        return text(
-            "Your bot is working, but nobody on {platforms} gets an answer.",
-            platforms=listed(silent),
-        )
+        return text(template, platforms=silent)
     if _has_no_platform(report):
         return text("The gateway is running, but no platform is set up: nobody can write to it.")
     if later := next((finding for finding in bad if fails_later(report, finding)), None):
         template = (
             "Your bot is working now, but its next start will fail: {cause}."
-            if _holds(report, ANSWERS)
+            if answers
             else "Your bot is running now, but its next start will fail: {cause}."
         )
         return text(template, cause=later.title)
     error = _first_error(report)
-    if not _holds(report, ANSWERS):
+    if not answers:
         return _not_tried_with(report, _problems(bad), error)
     if fallback := next((one for one in bad if one.data.get("fallback")), None):
         return text("Your bot is working with its fallback model: {cause}.", cause=fallback.title)
     if error:
         return text("Your bot is working with limits: {error}.", error=error)
     return text("Your bot is working. {problems}.", problems=_problems(bad))
+
+
+def _platforms_with(report: Report, mark: Mark) -> str:
+    """The names of the platforms in this state, as one text."""
+    names = [part.text.split(":")[0] for part in _platform_parts(report) if part.mark is mark]
+    return listed(names) if names else ""
 
 
 def _not_tried_with(report: Report, problems: str, error: Message | None) -> Message:
@@ -330,13 +309,14 @@ def _not_tried_with(report: Report, problems: str, error: Message | None) -> Mes
 
 
 def _holds(report: Report, name: str) -> bool:
-    return any(rung.name == name and rung.hold is RungState.OK for rung in report.ladder)
+    rung = report.rung(name)
+    return rung is not None and rung.hold is RungState.OK
 
 
 def _working(report: Report) -> Message:
     """The time of the last answer proves it."""
-    rungs = {rung.name: rung for rung in report.ladder}
-    went, came = rungs[ANSWERS], rungs.get(MESSAGES)
+    went, came = report.rung(ANSWERS), report.rung(MESSAGES)
+    assert went is not None
     assert went.since is not None
     if came and came.since and came.hold is RungState.OK:
         return text(
@@ -351,8 +331,7 @@ def _working(report: Report) -> Message:
 
 def _not_tried(report: Report) -> Message:
     """It runs without a problem, and no answer since its start proves that it works."""
-    rungs = {rung.name: rung for rung in report.ladder}
-    came = rungs.get(MESSAGES)
+    came = report.rung(MESSAGES)
     if came and came.since and came.hold is RungState.OK:
         return text(
             "Your bot is running. Last message {message} ago, no answer yet.",
@@ -364,15 +343,8 @@ def _not_tried(report: Report) -> Message:
         return text("Your bot is running, not tried yet: no message since it started.")
     if _has_no_platform(report):
         return text("The gateway is running without a platform; no problem was found.")
-    if late := [
-        platform_part
-        for platform_part in _platform_parts(report)
-        if platform_part.mark is Mark.LIMITED
-    ]:
-        return text(
-            "Your bot is running, not connected yet: {platforms}.",
-            platforms=listed([part.text.split(":")[0] for part in late]),
-        )
+    if late := _platforms_with(report, Mark.LIMITED):
+        return text("Your bot is running, not connected yet: {platforms}.", platforms=late)
     process = report.ladder[0]
     if process.since:
         return text(

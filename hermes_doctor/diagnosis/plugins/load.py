@@ -114,12 +114,7 @@ def load(folders: Sequence[Path] = ()) -> Plugins:
     with redirect_stdout(sys.stderr):  # what a plugin prints is not part of our output
         roots, broken = _roots(folders)
         loaded = _load(Check, roots)
-    plugins = Plugins(
-        loaded,
-        lambda: _fixes(roots),
-        broken,
-        _signatures(roots),
-    )
+    plugins = Plugins(loaded, lambda: _fixes(roots), broken, _signatures(roots))
     if len(roots) > 1:
         _ = plugins.fixes  # report broken fixes of an operator at once
     return plugins

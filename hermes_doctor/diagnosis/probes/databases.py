@@ -18,7 +18,6 @@ from hermes_doctor.sqlite import blueprint, schema_differences
 from hermes_doctor.sqlite.schema_differences import ChangedPart, MissingPart
 
 if TYPE_CHECKING:
-    from hermes_doctor.hermes.installation.find import Installation
     from hermes_doctor.sqlite.blueprint import Blueprint
     from hermes_doctor.sqlite.schema import Schema
 
@@ -121,7 +120,7 @@ class Structure(NamedTuple):
 def compare_schema(
     name: str,
     schema: Callable[[], Schema],
-    installation: Callable[[], Installation | None],
+    release: Callable[[], tuple[int, ...] | None],
 ) -> Structure:
     """Compare the schema of a home's database with the expected one."""
     kind = atlas.kind_of(name)
@@ -130,14 +129,13 @@ def compare_schema(
     found = schema()
     if atlas.is_from_newer_release(kind, found):
         return Structure(plan=None, newer=True)
-    installed = installation()
-    release = installed.release if installed else None
-    plan = atlas.expected_blueprint(kind, release, found)
+    installed = release()
+    plan = atlas.expected_blueprint(kind, installed, found)
     if plan is None:
         return Structure(plan=None, newer=False)
     missing = tuple(schema_differences.find_missing(found, plan))
     changed = tuple(schema_differences.find_changed(found, plan))
-    beyond = atlas.is_newer_than_atlas(kind, release)
+    beyond = atlas.is_newer_than_atlas(kind, installed)
     alien = bool(missing or changed) and _alien(kind, found)
     if beyond or alien:
         changed = ()

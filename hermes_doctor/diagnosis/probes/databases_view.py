@@ -72,7 +72,7 @@ class DatabasesView(View):
         from hermes_doctor.diagnosis.probes import databases
 
         name = self.home.name_of(path)
-        return databases.compare_schema(name, lambda: self.schema(path), self._hermes.installation)
+        return databases.compare_schema(name, lambda: self.schema(path), self._hermes.release)
 
     @once(limit=2, what="held")
     def users(self) -> DatabaseUsers:

@@ -184,7 +184,4 @@ class HealthView(View):
         """The running gateway of another home that the files of this home name."""
         from hermes_doctor.diagnosis.probes import other_homes
 
-        installation = self._hermes.installation()
-        return other_homes.named_in(
-            self.home, self._gateway.runtime(), installation.release if installation else None
-        )
+        return other_homes.named_in(self.home, self._gateway.runtime(), self._hermes.release())

@@ -61,6 +61,11 @@ class HermesView(View):
         _use_what_was_learned(installation, self.home)
         return installation
 
+    def release(self) -> tuple[int, ...] | None:
+        """The release of the installation; None if there is none."""
+        installation = self.installation()
+        return installation.release if installation else None
+
     def choose_knowledge(self) -> None:
         """Use what was learned from the installed Hermes, before checks run side by side."""
         if root_parent.is_separate() or os.path.isdir(data.learned_folder()):
@@ -152,22 +157,18 @@ def _use_what_was_learned(installation: Installation | None, home: Home) -> None
 
     A known version is looked up too: a checkout has the version of the last release before it.
     """
-    separate = root_parent.is_separate()
-    if installation is None or not (separate or os.path.isdir(data.learned_folder())):
-        data.use(None)
-        return
-    from hermes_doctor.hermes.installation.details import read_details
+    learned, separate = None, root_parent.is_separate()
+    if installation and (separate or os.path.isdir(data.learned_folder())):
+        from hermes_doctor.hermes.installation.details import read_details
 
-    if separate:
-        said = root_parent.ask_root(
-            "learned", installation.version, read_details(installation).revision
-        )
-        data.use(data.parse_learned(said) if said else None)
-        return
-    path = data.learned_path(
-        installation.version, read_details(installation).revision, os.stat(home.path).st_uid
-    )
-    data.use(data.load_learned(path) if path else None)
+        version, revision = installation.version, read_details(installation).revision
+        if separate:
+            said = root_parent.ask_root("learned", version, revision)
+            learned = data.parse_learned(said) if said else None
+        else:
+            path = data.learned_path(version, revision, os.stat(home.path).st_uid)
+            learned = data.load_learned(path) if path else None
+    data.use(learned)
 
 
 class SettingsView(View):
@@ -233,8 +234,7 @@ class SettingsView(View):
     @once(limit=4)
     def platforms(self) -> list[Platform]:
         """The platforms that the gateway of this home starts."""
-        installation = self._hermes.installation()
-        return platforms.find(self.effective(), installation.release if installation else None)
+        return platforms.find(self.effective(), self._hermes.release())
 
     @once(limit=2)
     def breaks(self) -> list[Break]:

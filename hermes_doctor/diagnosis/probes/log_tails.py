@@ -124,34 +124,24 @@ def read_traffic(home: Home) -> Traffic:
             waiting = entry.at if waiting is None else waiting
         elif _OUT.match(entry.text):
             answered, waiting = entry.at, None
-    turns = _read_turns(home)
+    asked, turn_answered, turn_started, is_empty = _read_turns(home)
     return Traffic(
-        _moment(_latest(came, turns.asked)),
-        _moment(_latest(answered, turns.answered)),
+        _moment(_latest(came, asked)),
+        _moment(_latest(answered, turn_answered)),
         _moment(waiting),
         {name: tuple(times) for name, times in inbound.items()},
         None if first is None else (first, last),
-        _moment(started) if turns.whole or turns.started else None,
+        _moment(started) if is_empty or turn_started else None,
     )
 
 
-class _Turns(NamedTuple):
-    """The last turns of the agent that somebody asked the gateway for."""
-
-    asked: float | None
-    answered: float | None
-    started: float | None
-    """The last start of a gateway."""
-    whole: bool
-    """Whether there is nothing to read."""
-
-
-def _read_turns(home: Home) -> _Turns:
+def _read_turns(home: Home) -> tuple[float | None, float | None, float | None, bool]:
+    """When the gateway was last asked, answered and started; and whether there are no lines."""
     asked = answered = started = None
     sessions: set[str] = set()
-    whole = True
+    is_empty = True
     for entry in stream.last_entries(home, "agent.log", TAIL, wanted=_of_turns):
-        whole = False
+        is_empty = False
         if entry.text.startswith(_START):
             started = entry.at
         elif (turn := _TURN.match(entry.text)) and turn[2] not in _NOT_ASKED:
@@ -159,7 +149,7 @@ def _read_turns(home: Home) -> _Turns:
             sessions.add(turn[1])
         elif entry.session in sessions and entry.text.startswith(_ANSWERED):
             answered = entry.at
-    return _Turns(asked, answered, started, whole)
+    return asked, answered, started, is_empty
 
 
 def _latest(*times: float | None) -> float | None:

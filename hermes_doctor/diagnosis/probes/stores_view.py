@@ -163,8 +163,7 @@ class StoresView(View):
         """The stores of this home, examined, including secrets."""
         from hermes_doctor.hermes.stores import store_file
 
-        installation = self._hermes.installation()
-        return store_file.find_stores(self.home, installation.release if installation else None)
+        return store_file.find_stores(self.home, self._hermes.release())
 
     def unknown_platforms(self) -> list[UnknownChatPlatform]:
         """The platforms of chats that the installed Hermes does not know."""
@@ -211,8 +210,7 @@ class StoresView(View):
         """The jobs whose results cannot be delivered, also with the service's environment."""
         from hermes_doctor.diagnosis.probes import cron
 
-        installation = self._hermes.installation()
-        release = installation.release if installation else None
+        release = self._hermes.release()
         settings = self._settings.effective()
         ready = frozenset(platform.name for platform in self._settings.platforms())
         lost = cron.undeliverable(self.jobs(), settings, ready, release)
@@ -246,8 +244,8 @@ class StoresView(View):
         """Transcripts with unreadable lines, if this release still reads transcripts."""
         from hermes_doctor.hermes.stores import store_file
 
-        installation = self._hermes.installation()
-        if installation is None or installation.release >= (0, 15):
+        release = self._hermes.release()
+        if release is None or release >= (0, 15):
             return []
         return store_file.count_invalid_transcript_lines(self.home, deep=self.scope.deep)
 
@@ -268,8 +266,7 @@ class StoresView(View):
         """The paired users of this home's gateway, and those who wait for approval."""
         from hermes_doctor.hermes.stores import pairing
 
-        installation = self._hermes.installation()
-        return pairing.find(self.home.path, installation.release if installation else None)
+        return pairing.find(self.home.path, self._hermes.release())
 
     def paired_elsewhere(self, platform: str, user: str) -> list[str]:
         """Stores that this home's gateway does not read and in which a user is approved."""
@@ -278,10 +275,10 @@ class StoresView(View):
 
         own = self.pairing()
         paths = [own.other] if user in own.astray.get(platform, ()) else []
-        installed = self._hermes.installation()
+        release = self._hermes.release()
         for home in other_homes.homes_beside(self.home):
             try:
-                there = pairing.find(home, installed.release if installed else None)
+                there = pairing.find(home, release)
             except CouldNotLook:
                 continue
             if user in there.approved.get(platform, ()):
@@ -304,8 +301,7 @@ class StoresView(View):
         """Messages that Hermes kept in files because it could not save them."""
         from hermes_doctor.diagnosis.probes import unsaved_turns
 
-        installation = known_or(None, self._hermes.installation)
-        release = installation.release if installation else None
+        release = known_or(None, self._hermes.release)
         return unsaved_turns.find(self.home, release, self._files.session_names)
 
     @once(limit=8)

@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from hermes_doctor.core.home import Home
-from hermes_doctor.core.model import CouldNotLook, known_or
+from hermes_doctor.core.model import known_or
 from hermes_doctor.core.system.files import snapshot
 from hermes_doctor.hermes.processes import exit_diary, process_stat
 from hermes_doctor.sqlite import exclusive
@@ -69,11 +69,8 @@ def why_unseen(home: Home, runtime: Runtime) -> str:
 
 def _last(home: Home) -> list[int]:
     """Return the last process in the exit diary if it has no exit entry since boot."""
-    try:
-        lives = exit_diary.read(home)
-        since = process_stat.boot_time()
-    except CouldNotLook:
-        return []
+    lives = known_or([], lambda: exit_diary.read(home))
+    since = known_or(time.time(), process_stat.boot_time)
     return [life.pid for life in lives[-1:] if not life.ended and life.began.timestamp() > since]
 
 

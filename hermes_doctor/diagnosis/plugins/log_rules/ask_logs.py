@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook, known_or
 from hermes_doctor.core.system.files import MEGABYTE, read
-from hermes_doctor.diagnosis.plugins.log_rules.blame import EntryReader
+from hermes_doctor.diagnosis.plugins.log_causes.reading import Reader
 from hermes_doctor.diagnosis.plugins.log_rules.incident import Incident
 from hermes_doctor.diagnosis.plugins.log_rules.incident_tracker import IncidentTracker
 from hermes_doctor.diagnosis.plugins.log_rules.needed_entries import LOGS
@@ -46,14 +46,14 @@ class LogAnswer(NamedTuple):
 def ask(
     probes: Probes,
     rules: Sequence[Rule],
-    reader: EntryReader | None = None,
+    reader: Reader | None = None,
     symptoms: Collection[str] = (),
 ) -> LogAnswer:
     """Read the logs as far back as the rules need; read more if the quick pass is unclear."""
     made = partial(
         IncidentTracker,
         rules,
-        release=_release(probes),
+        release=known_or(None, probes.hermes.release),
         starts=_starts(probes),
         handled=probes.records.handled(),
         chats=lru_cache(lambda: _chats(probes)),
@@ -106,9 +106,7 @@ def _once(
         if _counts(probes, incident)
     )
     until = ledger.next_change.at
-    if any(
-        open_incident.doubtful for open_incident in incidents
-    ):  # it says when the log starts that is left
+    if any(incident.doubtful for incident in incidents):  # it says when the log starts
         until = ledger.now
     return LogAnswer(incidents, reading.where, tuple(unread), ledger.ends_since(), until)
 
@@ -156,14 +154,6 @@ def _chats(probes: Probes) -> dict[str, str]:
     except (OSError, CouldNotLook, ValueError, KeyError, AttributeError, RecursionError):
         return {}
     return {id: key.rpartition(":")[2] for id, key in named if isinstance(id, str)}
-
-
-def _release(probes: Probes) -> tuple[int, ...] | None:
-    try:
-        installed = probes.hermes.installation()
-    except CouldNotLook:
-        return None
-    return installed.release if installed else None
 
 
 def _starts(probes: Probes) -> list[float]:

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
-from typing import Protocol
 
 from hermes_doctor.core.lazy import NamedTuple, pattern
 from hermes_doctor.diagnosis.plugins.log_causes.cause_index import Cause
 from hermes_doctor.diagnosis.plugins.log_causes.reading import SAID, Place, Reading
-from hermes_doctor.diagnosis.plugins.log_causes.success_reader import Success
 from hermes_doctor.diagnosis.plugins.log_rules.rule import Rule
-from hermes_doctor.hermes.logs.entry import LogEntry
 
 MACHINE = "machine"
 """The family that outweighs even a rule about the fault of certain releases."""
@@ -39,31 +36,6 @@ Key = tuple[Place, str, str]
 """Place, operation and name of the cause; a connection has one key for all its causes."""
 _FIELD = pattern(r"\{(\w+)\}")
 _FIRST_SENTENCE = pattern(r".*?[.!?](?= |$)")
-
-
-class EntryReader(Protocol):
-    """Reads what entries say."""
-
-    @property
-    def causes(self) -> Sequence[Cause]:
-        """The known causes."""
-
-    def cause_of(
-        self, text: str, more: Sequence[str] = ()
-    ) -> tuple[Cause | None, Mapping[str, str]]:
-        """Return the cause that a text names, with its fields."""
-
-    def place_of(self, entry: LogEntry) -> Place | None:
-        """Return the place that an entry is about."""
-
-    def read(self, entry: LogEntry) -> Reading:
-        """Return place, operation, cause and outcome of an entry."""
-
-    def successes(self, entry: LogEntry) -> Collection[Success]:
-        """Return what works again, as an entry shows."""
-
-    def may_succeed(self, level: str, logger: str) -> bool:
-        """Tell whether entries of this level and logger could show that something works."""
 
 
 class Blame(NamedTuple):

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from hermes_doctor.core.lazy import pattern
 from hermes_doctor.diagnosis.plugins.log_causes.cause_index import Cause
-from hermes_doctor.diagnosis.plugins.log_causes.reading import Place
-from hermes_doctor.diagnosis.plugins.log_rules.blame import Blame, EntryReader
+from hermes_doctor.diagnosis.plugins.log_causes.reading import Place, Reader
+from hermes_doctor.diagnosis.plugins.log_rules.blame import Blame
 from hermes_doctor.diagnosis.plugins.log_rules.failures import place_key, rule_of
 from hermes_doctor.diagnosis.plugins.log_rules.incident import Incident, OpenIncident
 from hermes_doctor.diagnosis.plugins.log_rules.matcher import MATCH, Match
@@ -30,7 +30,7 @@ CONNECT = "connect"
 class Connections:
     """The last lines of each kind that may say that something was connected."""
 
-    def __init__(self, reader: EntryReader, next_change: NextChange) -> None:
+    def __init__(self, reader: Reader, next_change: NextChange) -> None:
         self._reader, self._next_change, self._now = reader, next_change, next_change.now
         self._last: dict[tuple[str, str], deque[LogEntry]] = {}
         self.since: float = self._now - OVER - OFTEN * PAUSE
@@ -104,7 +104,7 @@ _LINE = pattern(
 class Hanging:
     """The connections that the gateway began and has not ended."""
 
-    def __init__(self, reader: EntryReader, next_change: NextChange) -> None:
+    def __init__(self, reader: Reader, next_change: NextChange) -> None:
         self._reader, self._next_change, self._now = reader, next_change, next_change.now
         self._begun: dict[str, LogEntry] = {}
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from hermes_doctor.core.lazy import EMPTY, pattern
 from hermes_doctor.core.model import Severity
 from hermes_doctor.diagnosis.plugins.log_causes.place import GIVEN_UP, LOST, RECOVERED
-from hermes_doctor.diagnosis.plugins.log_causes.reading import Place, Reading
-from hermes_doctor.diagnosis.plugins.log_rules.blame import Blame, Blamer, EntryReader, Key
+from hermes_doctor.diagnosis.plugins.log_causes.reading import Place, Reader, Reading
+from hermes_doctor.diagnosis.plugins.log_rules.blame import Blame, Blamer, Key
 from hermes_doctor.diagnosis.plugins.log_rules.connections import Connections, Hanging, is_reported
 from hermes_doctor.diagnosis.plugins.log_rules.failures import (
     SILENCING,
@@ -45,7 +45,7 @@ class UnknownErrors:
         self,
         rule: Rule,
         now: float,
-        reader: EntryReader,
+        reader: Reader,
         worked: Callable[[], Mapping[Place, float]],
     ) -> None:
         """`worked` returns when places last did anything with success."""
@@ -136,7 +136,7 @@ class EntryCauses:
 
     def __init__(
         self,
-        reader: EntryReader,
+        reader: Reader,
         rules: Iterable[Rule],
         unknown: Rule | None,
         symptoms: Collection[str],
@@ -148,9 +148,9 @@ class EntryCauses:
         self._unread: dict[tuple[str, str], LogEntry] = {}
         """Entries that may show that something works, by logger and first characters."""
         checks = {rule.code: rule.unless_ok for rule in rules if rule.unless_ok}
-        self._blamer = Blamer(reader.causes, symptoms)
+        self.blamer = Blamer(reader.causes, symptoms)
         self._next_change, now = next_change, next_change.now
-        self._failures = Failures(next_change, self._worked, checks)
+        self.failures = Failures(next_change, self._worked, checks)
         self._connections = Connections(reader, next_change)
         self._hanging = Hanging(reader, next_change)
         self._unknown = UnknownErrors(unknown, now, reader, self._caught_up) if unknown else None
@@ -175,25 +175,25 @@ class EntryCauses:
         codes = [match.rule.code for match in matches if match.role == MATCH]
         if cause is None and not codes and self._unknown:
             self._unknown.add(entry)
-        if cause is None and not self._failures.go_on:
+        if cause is None and not self.failures.go_on:
             return None, matches  # the place matters only for a failure
         reading = self.reader.read(entry)
         self._caught_up()
-        self._failures.add(entry, reading, codes)
+        self.failures.add(entry, reading, codes)
         return reading, matches
 
     def _note_success(self, entry: LogEntry) -> None:
         """Read what works again; if nothing fails, only the last entries of each kind count."""
         self._connections.note(entry)
         self._hanging.note(entry)
-        if not self._failures.go_on:
+        if not self.failures.go_on:
             self._unread[entry.logger, entry.text[:KIND]] = entry
             if len(self._unread) > MOST_UNREAD:
                 self._caught_up()
             return
         for success in self.reader.successes(entry):
             self._worked[success.place] = entry.at
-            if self._failures.succeed(success, entry.at):
+            if self.failures.succeed(success, entry.at):
                 self._next_change.note_line(entry.at)
 
     def _caught_up(self) -> Mapping[Place, float]:
@@ -210,32 +210,20 @@ class EntryCauses:
 
         How bad a failure is depends on whether its place has ever worked.
         """
-        if self._failures.are_known:
+        if self.failures.are_known:
             return -math.inf
         since = self._connections.since
         return min([since, *self._unknown.last_times()]) if self._unknown else since
 
-    def blame(self, reading: Reading, rule: Rule) -> Blame | None:
-        """Return the cause that an entry names, if the rule does not say it."""
-        return self._blamer.judge(reading, rule)
-
-    def reason(self, reading: Reading, rule: Rule) -> Blame | None:
-        """Return the cause that an entry names, if the rule is right but does not say why."""
-        return self._blamer.reason(reading, rule)
-
     def with_reason(self, incident: Incident, blame: Blame) -> Incident:
         """Return an incident with the reason that its lines name."""
         shown = incident.fields.get("reason", "")
-        rule = self._blamer.with_reason(incident.rule, blame, shown)
+        rule = self.blamer.with_reason(incident.rule, blame, shown)
         return incident._replace(rule=rule, fields={**blame.fields, **incident.fields})
-
-    def end(self, failure: Key) -> None:
-        """Note that a failure is over, because the lines of a rule show that."""
-        self._failures.end(failure)
 
     def gateway_started(self, at: float) -> None:
         """Note that the gateway was started."""
-        self._failures.gateway_started(at)
+        self.failures.gateway_started(at)
         self._connections.gateway_started()
         self._hanging.gateway_started()
         if self._unknown:
@@ -253,7 +241,7 @@ class EntryCauses:
             severity = Severity.WARNING
             rule = rule._replace(severity=severity.value)
             incident = incident._replace(rule=rule)
-        cause = self._failures.blame(blame.key) if blame.key else None
+        cause = self.failures.blame(blame.key) if blame.key else None
         if blame.key is None or cause is None or severity is Severity.INFO:
             return incident
         if cause.cause.means(rule.code):
@@ -275,7 +263,7 @@ class EntryCauses:
         if incident.failure is None:
             return
         yield (incident.failure[0], rule.code), Severity(rule.severity)
-        cause = self._failures.blame(incident.failure)
+        cause = self.failures.blame(incident.failure)
         if cause is None or (incident.blame and incident.blame.beside):
             return
         if incident.blame or cause.cause.means(incident.rule.code):
@@ -298,11 +286,11 @@ class EntryCauses:
 
         `reported`: what rules report, and up to which severity that is enough.
         """
-        if self._failures.go_on:
+        if self.failures.go_on:
             self._caught_up()
         for at in self._worked.values():
             self._next_change.note_line(at)
-        yield from self._failures.incidents(wanted, reported)
+        yield from self.failures.incidents(wanted, reported)
         if self._unknown:
             yield from self._unknown.incidents()
 

@@ -121,7 +121,7 @@ def _reason(incident: Incident) -> list[Quote]:
     reason = incident.reason
     if reason is None or any(reason.entry == quote.entry for quote in incident.quotes):
         return []
-    return [Quote(reason.entry, reason.text)]
+    return [reason]
 
 
 def _evidence(quote: Quote, where: Callable[[LogEntry], str]) -> Evidence:

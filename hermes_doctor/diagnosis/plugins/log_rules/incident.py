@@ -43,8 +43,8 @@ _MOST_NEW = 100
 """The number of entries after which they are judged, needed or not, so that few are kept."""
 
 
-class LastWords(NamedTuple):
-    """An entry of an adapter and the part of it that is shown."""
+class Quote(NamedTuple):
+    """A log entry and the part of it that may be shown."""
 
     entry: LogEntry
     text: str
@@ -54,7 +54,7 @@ class Adapters:
     """The last reason that each adapter gave."""
 
     def __init__(self) -> None:
-        self._said: dict[str, LastWords] = {}
+        self._said: dict[str, Quote] = {}
         self._new: list[LogEntry] = []
         """Entries that were not judged yet, because most homes never need a reason."""
 
@@ -65,7 +65,7 @@ class Adapters:
             if len(self._new) >= _MOST_NEW:
                 self._judge()
 
-    def reason(self, platform: str, at: float) -> LastWords | None:
+    def reason(self, platform: str, at: float) -> Quote | None:
         """Return what the adapter of a platform said shortly before then."""
         self._judge()
         failure = self._said.get(platform.lower())
@@ -80,7 +80,7 @@ class Adapters:
                 continue
             own = _PREFIX.sub("", entry.text, count=1).partition(": ")[0]
             if _REASON.search(own[:_LONGEST]):
-                self._said[name] = LastWords(entry, entry.text.split("\n")[0][:_MOST])
+                self._said[name] = Quote(entry, entry.text.split("\n")[0][:_MOST])
         self._new.clear()
 
 
@@ -93,13 +93,6 @@ QUOTES = 3
 DAY = 86_400.0
 MOST_ATTEMPTS = 100
 """Sessions of one incident whose end is awaited."""
-
-
-class Quote(NamedTuple):
-    """A log entry and the part of it that may be shown."""
-
-    entry: LogEntry
-    text: str
 
 
 class Incident(NamedTuple):
@@ -119,7 +112,7 @@ class Incident(NamedTuple):
     """When a line said that it was over, or the gateway was restarted."""
     pending: bool = False
     """Too early to report: it may still clear by itself."""
-    reason: LastWords | None = None
+    reason: Quote | None = None
     """What the platform's adapter said shortly before, if the rule asks for it."""
     doubtful: float = 0.0
     """When the log that would record its end starts, if that is after the incident; else 0."""
@@ -149,7 +142,7 @@ class OpenIncident:
         self.reached = False
         self.begin: list[Quote] = []
         self.end: deque[Quote] = deque(maxlen=QUOTES - 1)
-        self.reason: LastWords | None = None
+        self.reason: Quote | None = None
         self.blame: Blame | None = None
         """The cause that the last line with a cause names, if the rule does not say it."""
         self.reason_named: Blame | None = None

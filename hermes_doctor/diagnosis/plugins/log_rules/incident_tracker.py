@@ -9,8 +9,8 @@ from math import ceil, inf
 
 from hermes_doctor.backup.records.handled import Handled
 from hermes_doctor.core.model import Severity
-from hermes_doctor.diagnosis.plugins.log_causes.reading import Reading
-from hermes_doctor.diagnosis.plugins.log_rules.blame import EntryReader, Key, key_of
+from hermes_doctor.diagnosis.plugins.log_causes.reading import Reader, Reading
+from hermes_doctor.diagnosis.plugins.log_rules.blame import Key, key_of
 from hermes_doctor.diagnosis.plugins.log_rules.entry_causes import EntryCauses, split_unknown
 from hermes_doctor.diagnosis.plugins.log_rules.failures import WINDOW, Reported, worse
 from hermes_doctor.diagnosis.plugins.log_rules.incident import (
@@ -70,7 +70,7 @@ class IncidentTracker:
         starts: Sequence[float] = (),
         handled: Sequence[Handled] = (),
         chats: Callable[[], Mapping[str, str]] = dict,
-        reader: EntryReader | None = None,
+        reader: Reader | None = None,
         symptoms: Collection[str] = (),
     ) -> None:
         """`starts`: when gateway processes started; if empty, the start lines of the log are used.
@@ -320,8 +320,8 @@ class IncidentTracker:
             last_words = self.adapters.reason(match.fields["platform"], match.entry.at)
             incident.reason = last_words or incident.reason
         if self.causes and reading and reading.cause:
-            incident.blame = self.causes.blame(reading, match.rule)
-            incident.reason_named = self.causes.reason(reading, match.rule)
+            incident.blame = self.causes.blamer.judge(reading, match.rule)
+            incident.reason_named = self.causes.blamer.reason(reading, match.rule)
             incident.failure = key_of(reading)
         if match.rule.followed_by:
             incident.waiting.append(match)
@@ -367,7 +367,7 @@ class IncidentTracker:
         self.matcher.incident_closed(incident.rule)
         if self.causes and incident.failure:
             self.next_change.note_moments([incident.first + incident.rule.window])
-            self.causes.end(incident.failure)
+            self.causes.failures.end(incident.failure)
         if incident.reached:
             self.closed.append(incident.to_incident(cleared_at=at))
 
