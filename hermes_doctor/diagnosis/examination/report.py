@@ -89,6 +89,7 @@ def sort(findings: Sequence[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda f: (f.severity.rank, f.code, f.subject))
 
 
+@memory_limit.limited()
 def report(
     probes: Probes,
     plugins: Plugins,
@@ -105,38 +106,11 @@ def report(
     The operator's `severities` replace those of the checks; a code whose severity is None is left
     out, but only after the causes were found.
     """
-    with memory_limit.limited():
-        return _report(probes, plugins, checks, options, page_options, limit, progress, severities)
-
-
-def _report(
-    probes: Probes,
-    plugins: Plugins,
-    checks: Sequence[Check],
-    options: str,
-    page_options: str,
-    limit: float,
-    progress: Callable[[str], None] | None,
-    severities: Mapping[str, Severity | None],
-) -> Report:
     started, clock = datetime.now(UTC), time.monotonic()
     results, findings = examine(probes, checks, limit=limit, progress=progress)
     heard = findings
     if findings:
-        from hermes_doctor.diagnosis.examination.causes import merge_and_explain
-
-        findings = sort(
-            merge_and_explain(
-                findings,
-                results,
-                plugins.explanations,
-                lambda: known_or(
-                    None, lambda: {platform.name for platform in probes.settings.platforms()}
-                ),
-                _fresh_start(probes),
-            )
-        )
-        heard = findings
+        findings = heard = _explained(probes, plugins, findings, results)
         if severities:
             findings = sort([*with_severities(findings, severities)])
         results = [_joined(result, findings) for result in results]
@@ -173,6 +147,19 @@ def _report(
     )
     made = made._replace(**masked({name: getattr(made, name) for name in _FROM_THE_HOME}))
     return made._replace(verdict=judge(made))
+
+
+def _explained(
+    probes: Probes, plugins: Plugins, findings: list[Finding], results: Sequence[CheckResult]
+) -> list[Finding]:
+    """The findings that are left after duplicates were merged, with their causes."""
+    from hermes_doctor.diagnosis.examination.causes import merge_and_explain
+
+    def platforms() -> set[str] | None:
+        return known_or(None, lambda: {one.name for one in probes.settings.platforms()})
+
+    started = _fresh_start(probes)
+    return sort(merge_and_explain(findings, results, plugins.explanations, platforms, started))
 
 
 def unseen(home: Home, checks: Sequence[Check], why: Exception) -> Report:
