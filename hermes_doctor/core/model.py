@@ -378,7 +378,7 @@ class Report(NamedTuple):
 
     def rung(self, name: str) -> Rung | None:
         """The rung of this name; None if it was not examined."""
-        return next((rung for rung in self.ladder if rung.name == name), None)
+        return {rung.name: rung for rung in self.ladder}.get(name)
 
     def count_checks(self, status: Status) -> int:
         """Count the checks that ended with this status."""

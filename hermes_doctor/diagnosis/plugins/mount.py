@@ -10,11 +10,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
-
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system.accounts import why_untrusted
 from hermes_doctor.core.system.cached_calls import CachedCall, start_thread
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from hermes_doctor.core.system.accounts import why_untrusted
+from hermes_doctor.diagnosis.plugins.built_in import builtin
 
 IMPORT_LIMIT = 5.0
 """Seconds that importing an operator's file may take."""
@@ -181,3 +186,12 @@ def _offered() -> bool:
             except OSError:
                 continue
     return False
+
+
+def page_folders(folders: Sequence[Path]) -> list[Path]:
+    """Return the built-in folder, those of installed packages and those of the operator."""
+    with redirect_stdout(sys.stderr):  # what a package prints is not part of our output
+        roots = [folder for _, folder in installed_folders([])]
+    roots += [folder for folder in folders if why_untrusted(folder) is None]
+    paths = [builtin("docs/failures"), *(root / "docs" / "failures" for root in roots)]
+    return [folder for folder in paths if folder.is_dir()]

@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from hermes_doctor.core.lazy import EMPTY
 from hermes_doctor.core.model import DATA, MODEL, PLATFORM, Severity
-from hermes_doctor.diagnosis.plugins.log_causes.place import RETRIED
-from hermes_doctor.diagnosis.plugins.log_causes.reading import Place, Reading
-from hermes_doctor.diagnosis.plugins.log_causes.success_reader import Success
+from hermes_doctor.diagnosis.plugins.log_causes.place import GIVEN_UP, LOST, RETRIED
+from hermes_doctor.diagnosis.plugins.log_causes.reading import Place, Reading, Success
 from hermes_doctor.diagnosis.plugins.log_rules.blame import (
     CONNECTION,
     Blame,
@@ -221,14 +220,11 @@ class Failures:
         if cause is not None and (failing.count == 0 or cause.rank <= failing.named.cause.rank):
             failing.named = Blame(cause, key[0], reading.fields, key=key)
             failing.operation = reading.operation
-        failing.ended_badly = failing.ended_badly or reading.outcome in (
-            "given up",
-            "lost",
-        )
-        failing.unruled = failing.unruled or not codes
+        failing.ended_badly |= reading.outcome in (GIVEN_UP, LOST)
+        failing.unruled |= not codes
         failing.judged = failing.judged and (cause is None or any(map(cause.means, codes)))
-        failing.other_way = failing.other_way and reading.outcome == RETRIED
-        failing.serious = failing.serious or entry.level in SERIOUS
+        failing.other_way &= reading.outcome == RETRIED
+        failing.serious |= entry.level in SERIOUS
         words = reading.words or key[0].label
         failing.take(Match(failing.rule, MATCH, entry, failing.named.fields, words))
 

@@ -1,4 +1,4 @@
-"""Turn incidents that are not over into findings."""
+"""Turn incidents that are not over into findings, and find the model that they are about."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import groupby
-
 from hermes_doctor.core.lazy import pattern
 from hermes_doctor.core.message import (
     Message,
@@ -22,6 +21,10 @@ from hermes_doctor.diagnosis.plugins.log_rules.incident import QUOTES, Incident,
 from hermes_doctor.diagnosis.plugins.log_rules.rule import KEYS
 from hermes_doctor.hermes.logs.entry import LogEntry
 from hermes_doctor.hermes.logs.secrets import redact_log_text
+import re
+from hermes_doctor.core.lazy import pattern
+from hermes_doctor.diagnosis.plugins.log_rules.incident import Incident, Quote
+from hermes_doctor.hermes.settings.resolved import Resolved, Route
 
 _LONG, _REASON = 240, 120
 _NAMED = tuple(name for name in KEYS if name != "session")
@@ -201,3 +204,39 @@ def _often(count: int, same: list[Incident], sessions: set[str]) -> str:
 def moment(at: float) -> datetime:
     """Convert a log time to a datetime, clamped because a line may contain an impossible one."""
     return datetime.fromtimestamp(min(max(at, _EARLIEST), _LATEST), UTC)
+
+
+_ASKED = pattern(r" base_url=(\S+) model=(\S+)")
+
+
+def with_route(incident: Incident, resolved: Resolved) -> tuple[Incident, Route | None]:
+    """Return the incident about one route, and the route; None if no line names one that is set.
+
+    One name, such as `custom`, may stand for several servers. If the main model failed, too, the
+    incident is about that one, and has the values of its line.
+    """
+    routes = [(_asked_route(quote, resolved), quote) for quote in reversed(incident.quotes)]
+    known = [(route, quote) for route, quote in routes if route is not None]
+    if not known:
+        return incident, None
+    route, quote = next((one for one in known if one[0].path == resolved.main.path), known[0])
+    if route.path == resolved.main.path:
+        match = re.match(incident.rule.line.pattern, quote.entry.text)
+        fields = match.groupdict(default="") if match else {}
+        return incident._replace(fields={**incident.fields, **fields}), route
+    name = route.operators_name or (route.provider or route.requested).value or ""
+    told = ", ".join(filter(None, (name, route.model.value)))
+    return incident._replace(about_fallback=told), route
+
+
+def _asked_route(quote: Quote, resolved: Resolved) -> Route | None:
+    """The route with the address and the model that a line names; the main one comes first."""
+    asked = _ASKED.search(quote.entry.text)
+    if asked is None:
+        return None
+    wanted = asked[1].rstrip("/"), asked[2]
+    for route in (resolved.main, *resolved.fallback):
+        address = ((route.base_url.value if route.base_url else None) or "").rstrip("/")
+        if (address, route.model.value) == wanted:
+            return route
+    return None

@@ -5,12 +5,9 @@ from __future__ import annotations
 import itertools
 import traceback
 from pathlib import Path
-
 import pytest
-
 from hermes_doctor.diagnosis.plugins.built_in import builtin
-from hermes_doctor.diagnosis.plugins.log_causes import cause_source
-from hermes_doctor.diagnosis.plugins.log_causes.cause_source import CauseSample
+from hermes_doctor.diagnosis.plugins.log_causes import table_source
 from hermes_doctor.diagnosis.plugins.log_causes.reading import (
     MOST,
     MOST_EXCEPTIONS,
@@ -18,10 +15,18 @@ from hermes_doctor.diagnosis.plugins.log_causes.reading import (
     Reader,
     parts_of,
 )
+from hermes_doctor.diagnosis.plugins.log_causes.table_source import CauseSample
 from hermes_doctor.diagnosis.plugins.log_causes.tables import read_source
 from hermes_doctor.diagnosis.plugins.log_rules.folder import Folder
 from tests.helpers.each import each
-
+import functools
+import pytest
+from hermes_doctor.diagnosis.plugins.built_in import builtin
+from hermes_doctor.diagnosis.plugins.log_causes import table_source
+from hermes_doctor.diagnosis.plugins.log_causes.place_reader import PlaceReader
+from hermes_doctor.diagnosis.plugins.log_causes.reading import SuccessReader
+from hermes_doctor.hermes.knowledge.logging_calls import catalogue, known_releases
+from tests.helpers.rule_lines import entry
 
 def lines_of(error: BaseException) -> list[str]:
     """Return the lines of an exception's traceback."""
@@ -171,7 +176,7 @@ def test_many_exceptions() -> None:
 
 
 SIGNATURES = builtin("checks") / "signatures"
-SAMPLES = cause_source.read(SIGNATURES).samples
+SAMPLES = table_source.read_causes(SIGNATURES).samples
 READER = Reader(Folder(SIGNATURES, ours=True).tables)
 WRAPPERS = (
     "{}",
@@ -397,3 +402,52 @@ def test_an_operators_own_cause(tmp_path: Path) -> None:
     assert reader.tables.faults == ()
     cause, _ = reader.cause_of("knocking failed: door 7 is closed")
     assert cause is not None and cause.name == "door-closed"
+
+
+SOURCE = table_source.read_places(builtin("checks") / "signatures")
+EXAMPLES = [(sample, line) for sample in SOURCE.samples for line in sample.examples]
+NEAR = [(sample, line) for sample in SOURCE.samples for line in sample.near]
+
+
+@functools.cache
+def reader() -> SuccessReader:
+    """Return a reader of the built-in successes."""
+    return SuccessReader(SOURCE.tables.successes, lambda: PlaceReader(SOURCE.tables.places))
+
+
+@pytest.mark.parametrize(("sample", "line"), EXAMPLES, ids=[line[24:80] for _, line in EXAMPLES])
+def test_examples(sample: table_source.SuccessSample, line: str) -> None:
+    """Each is recognised, and a known release writes it."""
+    found = reader().read(entry(line))
+
+    assert sample.row.operations in [success.operations for success in found]
+    said = entry(line)
+    assert any(
+        catalogue(version).match(said.logger, said.level, said.text) for version in known_releases()
+    )
+
+
+@pytest.mark.parametrize(("sample", "line"), NEAR, ids=[line[24:80] for _, line in NEAR])
+def test_near_misses(sample: table_source.SuccessSample, line: str) -> None:
+    """They show nothing of the kind."""
+    found = reader().read(entry(line))
+
+    assert sample.row.operations not in [success.operations for success in found]
+
+
+def test_whose_success_it_is() -> None:
+    """The line's own place works again, unless the row names another one."""
+    [back] = reader().read(entry("2026-11-15 00:00:00,000 INFO gateway.run: ✓ signal connected"))
+    assert back.place.name == "signal" and "connect" in back.operations
+    told = "response ready: platform=signal chat=1 time=1.0s api_calls=1 response=2 chars"
+    [said] = reader().read(entry(f"2026-11-15 00:00:00,000 INFO gateway.run: {told}"))
+    assert said.place.name == "model" and "send" not in said.operations
+    line = "cron.scheduler: Job 'slack': delivered to telegram:123 via live adapter"
+    found = reader().read(entry(f"2026-11-15 00:00:00,000 INFO {line}"))
+    assert {"telegram", "scheduled jobs"} == {success.place.name for success in found}
+
+
+def test_the_level_counts() -> None:
+    """A stranger's words in a line of another level show nothing."""
+    line = "2026-11-15 00:00:00,000 WARNING gateway.run: ✓ signal connected"
+    assert reader().read(entry(line)) == ()

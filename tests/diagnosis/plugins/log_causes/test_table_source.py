@@ -1,15 +1,19 @@
-"""Causes as people write them: every mistake is named, with its line, and costs only that cause."""
+"""Tables of causes, places and successes: every mistake is reported with its line."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-
 import pytest
 import yaml
-
-from hermes_doctor.diagnosis.plugins.log_causes import cause_source
+from hermes_doctor.diagnosis.plugins.log_causes import table_source
 from hermes_doctor.diagnosis.plugins.tables.yaml_lists import RuleMistake
+from pathlib import Path
+from typing import Any
+import pytest
+import yaml
+from hermes_doctor.diagnosis.plugins.built_in import builtin
+from hermes_doctor.diagnosis.plugins.log_causes import place, table_source, tables
 
 GOOD: dict[str, Any] = {
     "name": "door-closed",
@@ -25,12 +29,12 @@ GOOD: dict[str, Any] = {
 }
 
 
-def written(folder: Path, *causes: object, family: str = "machine") -> cause_source.CauseSource:
+def written(folder: Path, *causes: object, family: str = "machine") -> table_source.CauseSource:
     """Read a file of these causes."""
     (folder / "causes").mkdir(exist_ok=True)
     path = folder / "causes" / f"{family}.yaml"
     path.write_text(yaml.safe_dump({"causes": list(causes)}), encoding="utf-8")
-    return cause_source.read(folder)
+    return table_source.read_causes(folder)
 
 
 def test_a_whole_cause(tmp_path: Path) -> None:
@@ -47,7 +51,7 @@ def test_a_whole_cause(tmp_path: Path) -> None:
 
 def test_a_folder_without_causes(tmp_path: Path) -> None:
     """An operator need not have any."""
-    assert cause_source.read(tmp_path) == cause_source.CauseSource((), (), ())
+    assert table_source.read_causes(tmp_path) == table_source.CauseSource((), (), ())
 
 
 @pytest.mark.parametrize(
@@ -105,7 +109,7 @@ def test_a_file_that_is_not_yaml(tmp_path: Path) -> None:
     path = tmp_path / "causes" / "data.yaml"
     path.write_text("causes:\n  - name: [x\n", encoding="utf-8")
 
-    found = cause_source.read(tmp_path)
+    found = table_source.read_causes(tmp_path)
 
     assert len(found.causes) == 1
     [fault] = found.faults
@@ -129,3 +133,86 @@ def test_what_belongs_to_two_causes(tmp_path: Path) -> None:
 
     other = {**GOOD, "name": "other", "errors": []}
     assert "DoorClosed belongs to 'door-closed'" in str(written(tmp_path, GOOD, other).faults[0])
+
+
+PLACE: dict[str, Any] = {"name": "acme", "part": "platform", "label": "Acme", "words": ["acme"]}
+SUCCESS: dict[str, Any] = {
+    "operations": ["connect"],
+    "pattern": "^Acme is back",
+    "examples": ["2026-11-15 00:00:00,000 INFO acme: Acme is back"],
+    "near": ["2026-11-15 00:00:00,000 INFO acme: Acme is gone"],
+}
+
+
+def places_written(folder: Path, name: str, *rows: object) -> table_source.PlaceSource:
+    """Read a file of these rows."""
+    (folder / f"{name}.yaml").write_text(yaml.safe_dump({name: list(rows)}), encoding="utf-8")
+    return table_source.read_places(folder)
+
+
+def test_a_whole_folder(tmp_path: Path) -> None:
+    """An operator's own places are read; a file that is missing is an empty table."""
+    assert table_source.read_places(tmp_path).tables == place.PlaceTables([], [], [], [])
+    found = places_written(tmp_path, "places", PLACE)
+    assert found.faults == []
+    [row] = found.tables.places
+    assert row.place == place.Place("platform", "acme", "Acme") and row.operation == "work"
+    [success] = places_written(tmp_path, "successes", {**SUCCESS, "place": "acme"}).tables.successes
+    assert (success.place, success.level, success.literals) == ("acme", "INFO", ("Acme is back",))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"part": "bots"}, "acme: `part` must be one of gateway"),
+        ({"label": 3}, "acme: `label` must be a text"),
+        ({"lable": "x"}, "acme: has no field 'lable'; is 'label' meant?"),
+        ({"words": [], "loggers": []}, "acme: needs `loggers` or `words`"),
+        ({"words": ["x"]}, "acme: `words` have at least two characters"),
+        ({"words": [], "loggers": ["a"], "common": True}, "acme: `common` is about `words`"),
+        ({"common": "yes"}, "acme: `common` must be true or false"),
+        ({"operation": "dance"}, "acme: `operation` must be one of connect"),
+        ({"name": "other"}, "other: names 'loud', which another one has"),
+    ],
+)
+def test_a_mistake_in_a_place(change: dict[str, Any], said: str, tmp_path: Path) -> None:
+    """It costs this place only."""
+    first = {**PLACE, "name": "first", "loggers": ["loud"]}
+    second = {**PLACE, "loggers": ["loud"] if "name" in change else ["quiet"], **change}
+    found = places_written(tmp_path, "places", first, second)
+
+    assert [row.name for row in found.tables.places] == ["first"]
+    [fault] = found.faults
+    assert fault.path.name == "places.yaml" and fault.line > 1 and said in str(fault)
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "said"),
+    [
+        ("operations", {"name": "dance", "phrases": ["x"]}, "`name` must be one of connect"),
+        ("operations", {"name": "send", "phrases": []}, "send: needs `phrases`"),
+        ("operations", {"name": "send", "phrases": ["(a+)+b"]}, "repeats a repetition"),
+        ("outcomes", {"name": "won", "phrases": ["x"]}, "`name` must be one of retried"),
+        ("successes", {**SUCCESS, "place": "mars"}, "`place` 'mars' is not in places.yaml"),
+        ("successes", {**SUCCESS, "operations": ["dance"]}, "`operations` must be of connect"),
+        ("successes", {**SUCCESS, "pattern": "("}, "`pattern` is not a regular expression"),
+        ("successes", {**SUCCESS, "near": []}, "needs `examples` that match and `near`"),
+        ("successes", {**SUCCESS, "level": "loud"}, "`level` must be one of debug"),
+    ],
+)
+def test_a_mistake_elsewhere(name: str, row: dict[str, Any], said: str, tmp_path: Path) -> None:
+    """It is reported with the file and the line."""
+    [fault] = places_written(tmp_path, name, row).faults
+
+    assert str(fault).startswith(f"{name}.yaml:2: ") and said in str(fault)
+
+
+def test_ours() -> None:
+    """The built-in tables have no mistakes, and are the same after they were packed."""
+    found = table_source.read_places(builtin("checks") / "signatures")
+
+    assert found.faults == []
+    assert 55 <= len(found.tables.places) <= 75
+    whole = tables.Tables(places=found.tables)
+    again = tables.read_compiled(tables.compile_tables(whole).encode())
+    assert place.pack(again.places) == place.pack(found.tables)
