@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from hermes_doctor.cli import exits, separate_work
 from hermes_doctor.cli.option_values import absolute, named_home, repeat_options
 from hermes_doctor.cli.progress_bars import bar, transfer_progress, waiting
 from hermes_doctor.core import home as homes
+from hermes_doctor.core.lazy import EMPTY
 from hermes_doctor.core.message import count, listed
 from hermes_doctor.core.system import root_parent
 from hermes_doctor.core.system.files import size
@@ -28,6 +30,7 @@ from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
     from hermes_doctor.backup.vault.prune_rules import PruneSelection, Retention
+    from hermes_doctor.core.system.separate_process import Action
 
 REASON = "by hand"
 
@@ -45,14 +48,13 @@ def run(
     rule: Retention | None = None,
     json: bool = False,
 ) -> int:
-    """Make a backup, export and prune as asked, and print the result.
-
-    Only root may write where an archive goes, and read what it is encrypted with.
-    """
+    """Make a backup, export and prune as asked, and print the result."""
     where, named, vault = homes.find(home), named_home(home), absolute(vault)
+    root_exports: AbstractContextManager[Mapping[str, Action]] = nullcontext(EMPTY)
     if to or encrypt_to or passphrase_file:
         from hermes_doctor.cli import backup_transfer
 
+        root_exports = backup_transfer.root_exports(to, encrypt_to, passphrase_file)
         backup_transfer.refuse_incomplete_options(to, encrypt_to, passphrase_file)
         if to:
             backup_transfer.refuse_place(to, where)
@@ -64,8 +66,8 @@ def run(
             where, named, vault, reason, full, choice, to, encrypt_to, passphrase_file, rule, json
         )
 
-    exported = bool(to or encrypt_to or passphrase_file)
-    return separate_work.run(where, work, vault=vault, as_root=exported)
+    with root_exports as actions:
+        return separate_work.run(where, work, vault=vault, actions=actions)
 
 
 def _create(
@@ -106,7 +108,7 @@ def _create(
             from hermes_doctor.cli import backup_transfer
 
             with transfer_progress(backup.size, quiet=json):
-                sent = backup_transfer.export_to(backup, to, encrypt_to, passphrase_file)
+                sent, _ = backup_transfer.export_to(backup, to, encrypt_to, passphrase_file)
         if rule:
             from hermes_doctor.backup.vault.prune_rules import select_by_retention
 

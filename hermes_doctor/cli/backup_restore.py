@@ -25,7 +25,7 @@ from hermes_doctor.core.terminal.lines import row
 from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.vault.archive import ArchiveKeys
+    from hermes_doctor.backup.vault.age import ArchiveKeys
     from hermes_doctor.core.home import Home
     from hermes_doctor.diagnosis.plugins.load import Plugins
 
@@ -70,7 +70,7 @@ def restore(
     The current files are backed up first. A missing home is created again if the backup is outside
     of it.
     """
-    from hermes_doctor.backup.vault.archive import ArchiveKeys
+    from hermes_doctor.backup.vault.age import ArchiveKeys
     from hermes_doctor.cli import vault_option
 
     where = vault_option.find_home(home, elsewhere=vault is not None or Path(id).is_file())

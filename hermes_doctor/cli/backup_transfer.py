@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,20 +11,25 @@ import typer
 
 from hermes_doctor.cli import separate_work
 from hermes_doctor.cli.option_declarations import HomeOption, JsonOption, VaultOption
+from hermes_doctor.cli.option_values import absolute
 from hermes_doctor.cli.other_backups import exclusive_vault
 from hermes_doctor.cli.progress_bars import LARGE, transfer_progress
 from hermes_doctor.cli.vault_option import print_schema_document
 from hermes_doctor.core import home as homes
+from hermes_doctor.core.lazy import EMPTY
 from hermes_doctor.core.message import count
 from hermes_doctor.core.model import Trouble
+from hermes_doctor.core.system import root_parent
 from hermes_doctor.core.system.signals import interruptible
 from hermes_doctor.core.terminal.lines import row, tilde
 from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
+    from hermes_doctor.backup.vault.age import ArchiveKeys
     from hermes_doctor.backup.vault.engines import Restic
     from hermes_doctor.backup.vault.manifest import Backup
     from hermes_doctor.core.home import Home
+    from hermes_doctor.core.system.separate_process import Action
 
 PASSPHRASE = "passphrase"
 ToOption = Annotated[
@@ -103,26 +110,24 @@ def export(
             "No recipient given. Add --encrypt-to KEY, --encrypt-to @FILE or "
             "--encrypt-to passphrase."
         )
-    with interruptible():
-        refuse_place(to or Path.cwd(), homes.find(home))
-        backup = _chosen(home, vault, id)
-        with transfer_progress(backup.size, quiet=json):
-            path = export_to(backup, to or Path.cwd(), encrypt_to, passphrase_file)
-    if json:
-        print_schema_document(
-            "archive", {"id": backup.id, "archive": str(path), "bytes": path.stat().st_size}
-        )
-    else:
-        show(
-            [
-                row(
-                    ("✓ ", "good"),
-                    f"Backup {backup.id} encrypted and written to {tilde(path)}",
-                    hang=2,
-                )
-            ]
-        )
-    return 0
+    where, place = homes.find(home), absolute(vault)
+    target = absolute(to) or Path.cwd()
+    refuse_place(target, where)
+
+    def work() -> int:
+        with interruptible():
+            backup = _chosen(where, place, id)
+            with transfer_progress(backup.size, quiet=json):
+                path, size = export_to(backup, target, encrypt_to, passphrase_file)
+        if json:
+            print_schema_document("archive", {"id": backup.id, "archive": str(path), "bytes": size})
+        else:
+            text = f"Backup {backup.id} encrypted and written to {tilde(path)}"
+            show([row(("✓ ", "good"), text, hang=2)])
+        return 0
+
+    with root_exports(target, encrypt_to, passphrase_file) as actions:
+        return separate_work.run(where, work, writes=False, vault=place, actions=actions)
 
 
 def push(
@@ -141,9 +146,11 @@ def push(
 
     if (restic is None) == (rsync is None):
         raise Trouble("No destination given. Add --restic REPOSITORY or --rsync PLACE.")
-    _refuse_own_place(restic or rsync or "", homes.find(home))
+    where = homes.find(home)
+    _refuse_own_place(restic or rsync or "", where)
+    separate_work.watch_as_root(where)
     with interruptible():
-        backup = _chosen(home, vault, id)
+        backup = _chosen(where, vault, id)
         repository = engines.Restic(restic) if restic is not None else None
         if repository and init:
             repository.make()
@@ -156,7 +163,7 @@ def push(
             else:
                 from hermes_doctor.backup.vault.vault import Vault
 
-                engines.rsync(Vault(homes.find(home), vault), rsync or "")
+                engines.rsync(Vault(where, vault), rsync or "")
                 text = "All backups sent and compared byte by byte."
     _say_unlocked(repository)
     if json:
@@ -251,29 +258,47 @@ def _refuse_own_place(target: str, home: Home) -> None:
 
 def export_to(
     backup: Backup, to: Path | None, encrypt_to: list[str], passphrase_file: Path | None
-) -> Path:
-    """Write the encrypted archive; return its path."""
+) -> tuple[Path, int]:
+    """Write the encrypted archive; return its path and size."""
     from hermes_doctor.backup.vault import archive
 
-    place = (to or backup.folder.parent).expanduser().absolute()
+    if root_parent.is_separate():
+        from hermes_doctor.backup.vault import age_of_root
+
+        return age_of_root.export(backup, None if to else backup.folder.parent)
+    place = absolute(to) or backup.folder.parent
     if place.is_dir():
         place = place / f"{backup.id}{archive.SUFFIX}"
+    archive.write(backup, place, _keys(encrypt_to, passphrase_file))
+    return place, place.stat().st_size
+
+
+def root_exports(
+    to: Path | None, encrypt_to: list[str] | None, passphrase_file: Path | None
+) -> AbstractContextManager[Mapping[str, Action]]:
+    """What root does for an export of its separate process; nothing without an export."""
+    if not encrypt_to:
+        return nullcontext(EMPTY)
+    from hermes_doctor.backup.vault import age_of_root
+
+    return age_of_root.actions(_keys(encrypt_to, passphrase_file), absolute(to))
+
+
+def _keys(encrypt_to: list[str], passphrase_file: Path | None) -> ArchiveKeys:
+    from hermes_doctor.backup.vault.age import ArchiveKeys
+
     keys = tuple(_expanded(word) for word in encrypt_to if word != PASSPHRASE)
-    lock = archive.ArchiveKeys(keys, PASSPHRASE in encrypt_to, passphrase_file)
-    archive.write(backup, place, lock)
-    return place
+    return ArchiveKeys(keys, PASSPHRASE in encrypt_to, passphrase_file)
 
 
 def _expanded(word: str) -> str:
     return f"@{Path(word[1:]).expanduser()}" if word.startswith("@") else word
 
 
-def _chosen(home: Path | None, vault: Path | None, id: str | None) -> Backup:
+def _chosen(home: Home, vault: Path | None, id: str | None) -> Backup:
     from hermes_doctor.backup.vault.vault import Vault
 
-    where = homes.find(home)
-    separate_work.watch_as_root(where)
-    store = Vault(where, vault)
+    store = Vault(home, vault)
     backup = store.load(id) if id else store.newest()
     if backup is None:
         raise Trouble(

@@ -18,7 +18,7 @@ from hermes_doctor.core.terminal.lines import row
 from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.vault.archive import ArchiveKeys
+    from hermes_doctor.backup.vault.age import ArchiveKeys
     from hermes_doctor.backup.vault.unreadable_files import MissingFile
     from hermes_doctor.backup.vault.vault import Vault
 
@@ -60,7 +60,7 @@ def verify(
     json: JsonOption = False,
 ) -> int:
     """Compare every byte of a backup with its manifest."""
-    from hermes_doctor.backup.vault.archive import ArchiveKeys
+    from hermes_doctor.backup.vault.age import ArchiveKeys
     from hermes_doctor.backup.vault.vault import Vault
     from hermes_doctor.cli import vault_option
 

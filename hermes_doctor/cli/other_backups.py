@@ -14,7 +14,7 @@ from hermes_doctor.core.terminal.lines import row, tilde
 from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.vault.archive import ArchiveKeys
+    from hermes_doctor.backup.vault.age import ArchiveKeys
     from hermes_doctor.backup.vault.vault import Vault
     from hermes_doctor.core.home import Home
 

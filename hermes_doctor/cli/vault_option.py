@@ -22,7 +22,7 @@ from hermes_doctor.core.system.files import user_home
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_doctor.backup.vault.archive import ArchiveKeys
+    from hermes_doctor.backup.vault.age import ArchiveKeys
     from hermes_doctor.backup.vault.vault import Vault
 
 

@@ -170,6 +170,7 @@ def test_no_age(home: Path, tmp_path: Path) -> None:
 def test_export_of_what_is_shared_and_in_blocks(home: Path, tmp_path: Path) -> None:
     """An archive holds whole files, whatever the vault keeps them as."""
     from hermes_doctor.backup.vault import archive, blocks, unchanged
+    from hermes_doctor.backup.vault.age import ArchiveKeys
     from hermes_doctor.backup.vault.vault import Vault
     from hermes_doctor.core.home import Home
     from tests.helpers.database_writer import back_up
@@ -183,7 +184,7 @@ def test_export_of_what_is_shared_and_in_blocks(home: Path, tmp_path: Path) -> N
         support.clobber(home / "long", b"changed", 100_000)
         made = back_up(home)
     assert any(entry.blocks for entry in made.entries)
-    lock = archive.ArchiveKeys((mine.public,), identity=mine.file)
+    lock = ArchiveKeys((mine.public,), identity=mine.file)
     archive.write(made, tmp_path / "a.tar.age", lock)
 
     assert archive.verify(tmp_path / "a.tar.age", lock) == []

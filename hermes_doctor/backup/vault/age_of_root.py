@@ -1,0 +1,167 @@
+"""Let root run `age` for a process that works as the owner of a home.
+
+The operator has named the keys, and the file that an archive is read from or written to; only root
+may use them. So root starts `age`, and the process gets only the plain content, as a stream. An
+archive that belongs to the owner, such as one in a vault of his, is opened by the process, and goes
+to root as a stream, too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import IO
+
+from hermes_doctor.backup.vault import age, archive
+from hermes_doctor.backup.vault.age import ArchiveKeys
+from hermes_doctor.backup.vault.manifest import Backup
+from hermes_doctor.backup.vault.whole_backup import BACKUP
+from hermes_doctor.core.model import CouldNotLook
+from hermes_doctor.core.system import disk
+from hermes_doctor.core.system.root_parent import ask_root
+from hermes_doctor.core.system.separate_process import Action, OpenFile
+
+# -- in the process of the owner -------------------------------------------------------------------
+
+
+def export(backup: Backup, folder: Path | None) -> tuple[Path, int]:
+    """Write an encrypted archive into this folder, or where the operator said; return its size."""
+    given = ask_root("encrypt", backup.id)
+    if folder is None:
+        with _content(given) as content:
+            archive.fill(backup, content)
+        path, size = ask_root("end_age")
+        return Path(path), int(size)
+    target = folder / f"{backup.id}{archive.SUFFIX}"
+    with archive.new_archive(target) as fd:
+        with _copied(ask_root("age_output"), fd), _content(given) as content:
+            archive.fill(backup, content)
+        ask_root("end_age")
+    return target, target.stat().st_size
+
+
+@contextmanager
+def _content(given: int) -> Iterator[IO[bytes]]:
+    """Yield a stream to age, which ends with the context although root has a copy of it."""
+    with socket.socket(fileno=given) as line:
+        try:
+            yield line.makefile("wb")
+        finally:
+            with contextlib.suppress(OSError):
+                line.shutdown(socket.SHUT_WR)
+
+
+@contextmanager
+def _copied(source: int, target: int) -> Iterator[None]:
+    """Copy a stream into a file meanwhile, and until its end."""
+    failed: list[OSError] = []
+
+    def copy() -> None:
+        try:
+            with open(source, "rb") as stream:
+                disk.copy_stream(stream, target)
+        except OSError as error:
+            failed.append(error)
+
+    worker = threading.Thread(target=copy, daemon=True)
+    worker.start()
+    try:
+        yield
+    finally:
+        worker.join()
+    if failed:
+        raise failed[0]
+
+
+# -- in the process of root ------------------------------------------------------------------------
+
+
+@contextmanager
+def actions(lock: ArchiveKeys, to: Path | None) -> Iterator[Mapping[str, Action]]:
+    """Yield what root does; what is not complete at the end of the context is removed.
+
+    `to` is the folder or the new file that the operator has named; without it, the process gets
+    the archive as a stream.
+    """
+    root = _Root(lock, to)
+    try:
+        yield {"encrypt": root.encrypt, "age_output": root.give_output, "end_age": root.end}
+    finally:
+        root.abandon()
+
+
+class _Unfinished(Exception):
+    """Says that the process has not asked for the end."""
+
+
+class _Root:
+    """Root's part: one `age`, and what it writes to."""
+
+    def __init__(self, lock: ArchiveKeys, to: Path | None) -> None:
+        self._lock, self._to = lock, to
+        self._target: Path | None = None
+        self._streams: list[socket.socket] = []
+        """Root's copies of the ends that the process has, so that root can end them."""
+        self._running = ExitStack()
+
+    def encrypt(self, id: str) -> OpenFile:
+        """Start to encrypt a backup; return where to write its content."""
+        self.abandon()
+        if not isinstance(id, str) or not BACKUP.fullmatch(id):
+            raise CouldNotLook("this is no id of a backup")
+        if self._to is not None:
+            self._target = self._to
+            if self._target.is_dir():
+                self._target /= f"{id}{archive.SUFFIX}"
+        try:
+            with ExitStack() as passed:
+                content = self._stream(passed)
+                if self._target is None:
+                    written = self._stream(passed)
+                else:
+                    written = self._running.enter_context(archive.new_archive(self._target))
+                running = age.encrypting(self._lock, stdin=content, stdout=written)
+                self._running.enter_context(running)
+        except BaseException:
+            self.abandon()
+            raise
+        return self._give(0)
+
+    def _stream(self, passed: ExitStack) -> int:
+        """Make a stream to or from the process; return the end for age."""
+        ours, theirs = socket.socketpair()
+        passed.enter_context(theirs)
+        self._streams.append(ours)
+        return theirs.fileno()
+
+    def give_output(self) -> OpenFile:
+        """Let the process read what age writes."""
+        return self._give(1)
+
+    def _give(self, number: int) -> OpenFile:
+        return OpenFile(os.dup(self._streams[number].fileno()))
+
+    def end(self) -> list[object]:
+        """Wait for age, which must have succeeded; return the archive and its size."""
+        self._end_streams()
+        self._running.close()
+        return [str(self._target), self._target.stat().st_size] if self._target else []
+
+    def _end_streams(self) -> None:
+        """End the streams, although the process may keep its ends."""
+        for stream in self._streams:
+            with stream, contextlib.suppress(OSError):
+                stream.shutdown(socket.SHUT_RDWR)
+        self._streams.clear()
+
+    def abandon(self) -> None:
+        """Kill age and remove what it has written, if it was not asked to end."""
+        self._end_streams()
+        running, self._running, self._target = self._running, ExitStack(), None
+        with contextlib.suppress(_Unfinished):
+            running.__exit__(_Unfinished, _Unfinished(), None)
