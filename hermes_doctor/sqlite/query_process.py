@@ -1,6 +1,6 @@
 """Run SQLite on a file of a home in a separate process that cannot write.
 
-Run as a script: `python -I -S query_process.py HOW PATH [UID GID GROUP…]`. It reads queries from
+`reader` runs `main` in a new Python, with HOW PATH [UID GID GROUP…]. It reads queries from
 standard input and writes each answer to standard output. There are three reasons for a separate
 process: SQLite's locks belong to a process and are lost when another part of the tool closes the
 same file; a file that shrinks while it is mapped kills the process that maps it; and the call with
@@ -332,6 +332,3 @@ def _open(name: bytes, flags: int) -> int:
     except PermissionError:  # only the owner and root may keep the access time
         return os.open(name, keep | os.O_NONBLOCK)
 
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

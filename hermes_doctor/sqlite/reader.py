@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 Row = list[Any]
 
 
+_START = (
+    "import sys; sys.path.append(sys.argv.pop(1).rpartition('/')[0]); "
+    "import query_process; query_process.main(*sys.argv[1:])"
+)
+"""Starts the process with its compiled code; as a script, it would be compiled each time: 4 ms."""
 UNFINISHED = "SQLITE_INTERRUPT"
 """SQLite's error name for a statement that was interrupted."""
 
@@ -130,7 +135,8 @@ class InProcess:
         """Start the process; it becomes another user if one is given."""
         import subprocess
 
-        command = [sys.executable, "-I", "-S", query_process.__file__, file_state, str(path)]
+        code = ["-c", _START, query_process.__file__]
+        command = [sys.executable, "-I", "-S", "-B", *code, file_state, str(path)]
         if user is not None:
             command += map(str, (user.uid, user.gid, *user.groups))
         self.guard = threading.Lock()
