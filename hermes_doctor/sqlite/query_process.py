@@ -14,7 +14,6 @@ import _sqlite3
 import _thread
 import marshal
 import os
-import sys
 import time
 
 TYPE_CHECKING = False
@@ -331,4 +330,3 @@ def _open(name: bytes, flags: int) -> int:
         return os.open(name, keep | os.O_NONBLOCK | _NOATIME)
     except PermissionError:  # only the owner and root may keep the access time
         return os.open(name, keep | os.O_NONBLOCK)
-

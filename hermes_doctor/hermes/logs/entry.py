@@ -61,12 +61,14 @@ class LogWindow(NamedTuple):
     until: float = float("inf")
     wanted: Wanted | None = None
     wanted_since: WantedSince | None = None
-    """Leaves out older entries of Hermes' own logs, which have most lines."""
+    """Says of which entries the older ones are not wanted."""
 
     def has(self, at: float, level: str, logger: str) -> bool:
         """Tell whether an entry with these values is wanted."""
-        return self.since <= at <= self.until and (
-            self.wanted is None or self.wanted(level, logger)
+        return (
+            self.since <= at <= self.until
+            and (self.wanted is None or self.wanted(level, logger))
+            and (self.wanted_since is None or self.wanted_since(level, logger) <= at)
         )
 
 

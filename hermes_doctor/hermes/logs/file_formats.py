@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import lru_cache
 
 from hermes_doctor.core.lazy import NamedTuple, pattern
 from hermes_doctor.hermes.logs.block_reader import Lines
@@ -41,6 +42,8 @@ class _Head(NamedTuple):
     logger: str
     wanted: bool
     since: float
+    earliest: bytes
+    """Lines that come before this text were written before `since`."""
 
 
 def local_time(line: bytes) -> float | None:
@@ -76,8 +79,8 @@ def parse_log(
                 try:
                     head = heads[key]
                 except KeyError:
-                    head = _head(key, span, heads)
-            if held is None and (head is None or not head.wanted):
+                    head = _head(key, span, heads, clock)
+            if held is None and (head is None or not head.wanted or line < head.earliest):
                 continue
             if head is not None and head.wanted and line[:20] != stamp:
                 shown = seconds(line[:19])
@@ -101,7 +104,9 @@ def parse_log(
         yield new(LogEntry, (*held, tuple(more), source, there, kind))
 
 
-def _head(key: bytes, span: LogWindow, heads: dict[bytes, _Head | None]) -> _Head | None:
+def _head(
+    key: bytes, span: LogWindow, heads: dict[bytes, _Head | None], clock: LogClock
+) -> _Head | None:
     """Parse what is between a line's time and its message; None if it is not a head."""
     if len(key) > _LONGEST_HEAD:
         return None
@@ -111,10 +116,22 @@ def _head(key: bytes, span: LogWindow, heads: dict[bytes, _Head | None]) -> _Hea
     if match := _HEAD.fullmatch(key.decode("utf-8", "replace")):
         level, session, logger = match.groups()
         wanted = span.wanted is None or span.wanted(level, logger)
-        later = span.wanted_since(level, logger) if span.wanted_since else span.since
-        head = _Head(level, session or "", logger, wanted, max(span.since, later))
+        since = span.wanted_since(level, logger) if span.wanted_since else span.since
+        earliest = _earliest(clock, since) if wanted and since > span.since else b""
+        head = _Head(level, session or "", logger, wanted, max(span.since, since), earliest)
     heads[key] = head
     return head
+
+
+@lru_cache(maxsize=10)
+def _earliest(clock: LogClock, since: float) -> bytes:
+    """Return a text that comes before all lines since then.
+
+    Comparing it with a line costs less than parsing its time. Clocks are changed by two hours at
+    most.
+    """
+    local = since - (clock.latest(since) - since) - 2 * 3600
+    return datetime.fromtimestamp(local, UTC).isoformat(" ", "seconds")[:19].encode()
 
 
 HERMES_LOG = Format("log", local_time, parse_log)

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 FURTHER = 16 * MEGABYTE
 """Bytes of a log to read when the quick pass does not reach back far enough."""
 SESSIONS, MOST_SESSIONS = "sessions/sessions.json", 8 * MEGABYTE
+RECENT = 1.5 * 3600.0
+"""Seconds before now since when also lines are read that can only end something.
+
+Most of what goes on began recently, and then the logs need not be read a second time.
+"""
 LIVED = 30.0
 """Seconds a process must have lived to count as a start; a second gateway is refused at once."""
 
@@ -62,9 +67,10 @@ def ask(
     )
     if probes.deep:
         return _once(probes, made, None)
-    asked = _once(probes, made, QUICK, ends_since=math.inf)
+    recently = time.time() - RECENT
+    asked = _once(probes, made, QUICK, ends_since=recently)
     until = asked.until
-    if asked.ends_since < math.inf:
+    if asked.ends_since < recently:
         asked = _once(probes, made, QUICK, ends_since=asked.ends_since)
         until = min(until, asked.until)
         if any(incident.doubtful for incident in asked.incidents):
@@ -89,7 +95,7 @@ def _once(
     needed = ledger.needed
     reading = probes.logs.entries(
         needed.since(*LOGS),
-        needed.wanted if ends_since < math.inf else needed.may_begin,
+        needed.wanted,
         wanted_since=needed.wanted_since(ends_since),
         records_since=needed.since(),
         errors_since=needed.since_days(),
