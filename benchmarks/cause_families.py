@@ -22,7 +22,7 @@ from functools import cache
 
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.diagnosis.plugins.built_in import builtin
-from hermes_doctor.diagnosis.plugins.log_causes import place_source
+from hermes_doctor.diagnosis.plugins.log_causes import table_source
 from hermes_doctor.diagnosis.plugins.log_causes.reading import Place
 from hermes_doctor.diagnosis.plugins.log_rules.folder import Folder
 from hermes_doctor.diagnosis.plugins.log_rules.incident_tracker import IncidentTracker
@@ -113,7 +113,7 @@ def measure(platform: str) -> list[tuple[Case, Verdict]]:
 
 def platforms() -> list[Place]:
     """Return all platforms of the table."""
-    rows = place_source.read(SIGNATURES).tables.places
+    rows = table_source.read_places(SIGNATURES).tables.places
     return [row.place for row in rows if row.part == "platform"]
 
 

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from hermes_doctor.diagnosis.plugins.log_causes import cause_source
+from hermes_doctor.diagnosis.plugins.log_causes import table_source
 from tools import releases
 
 SIGNATURES = Path(__file__).parents[1] / "checks" / "signatures"
@@ -51,7 +51,11 @@ def main() -> int:
 
 def named_classes() -> set[str]:
     """Return the exception classes that the built-in causes name."""
-    return {name for _, signs in cause_source.read(SIGNATURES).causes for name in signs.exceptions}
+    return {
+        name
+        for _, signs in table_source.read_causes(SIGNATURES).causes
+        for name in signs.exceptions
+    }
 
 
 def sources(path: Path) -> str:

@@ -14,7 +14,7 @@ from hermes_doctor.core.terminal.lines import fit_encoding
 
 def run(code: str, plugins: Sequence[Path] | None = None) -> int:
     """Print the page of a code."""
-    from hermes_doctor.diagnosis.plugins.pages import page_folders
+    from hermes_doctor.diagnosis.plugins.mount import page_folders
 
     pages = {
         page.stem.lower(): page

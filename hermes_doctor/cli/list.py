@@ -83,7 +83,7 @@ def _table(kind: ListedKind, plugins: Plugins, folders: Sequence[Path]) -> list[
             {"id": f.id, "safety": f.safety.value, "title": f.title, "codes": list(f.codes)}
             for f in plugins.fixes
         ]
-    from hermes_doctor.diagnosis.plugins.pages import page_folders
+    from hermes_doctor.diagnosis.plugins.mount import page_folders
 
     titles = {
         page.stem: page.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from hermes_doctor.core.lazy import EMPTY
 from hermes_doctor.diagnosis.plugins.log_causes.cause_index import Cause
-from hermes_doctor.diagnosis.plugins.log_causes.reading import Place, Reader, Reading
-from hermes_doctor.diagnosis.plugins.log_causes.success_reader import Success
+from hermes_doctor.diagnosis.plugins.log_causes.reading import Place, Reader, Reading, Success
 from hermes_doctor.diagnosis.plugins.log_causes.tables import Tables
 from hermes_doctor.hermes.logs.entry import LogEntry
 

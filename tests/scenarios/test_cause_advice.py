@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.diagnosis.plugins.built_in import builtin
-from hermes_doctor.diagnosis.plugins.log_causes import cause_source, place_source
+from hermes_doctor.diagnosis.plugins.log_causes import table_source
 from hermes_doctor.diagnosis.plugins.log_causes.cause_index import Cause
 from tests.helpers.plain_words import refused_words
 
 SIGNATURES = builtin("checks") / "signatures"
-CAUSES = [cause for cause, _ in cause_source.read(SIGNATURES).causes]
-PLACES = place_source.read(SIGNATURES).tables.places
+CAUSES = [cause for cause, _ in table_source.read_causes(SIGNATURES).causes]
+PLACES = table_source.read_places(SIGNATURES).tables.places
 PAGES = {path.stem for path in Path("docs/failures").glob("*.md")}
 PLATFORMS = [row for row in PLACES if row.part == "platform"]
 

@@ -12,13 +12,13 @@ import pytest
 import yaml
 
 from hermes_doctor.diagnosis.plugins.built_in import builtin
-from hermes_doctor.diagnosis.plugins.log_causes import place_source
+from hermes_doctor.diagnosis.plugins.log_causes import table_source
 from hermes_doctor.hermes.knowledge.data import load_knowledge
 from tests.helpers.each import each
 from tests.helpers.plain_words import refused_words
 
 FOLDER = builtin("checks") / "signatures"
-FILES = sorted(path for path in FOLDER.glob("*.yaml") if path.name not in place_source.NAMES)
+FILES = sorted(path for path in FOLDER.glob("*.yaml") if path.name not in table_source.NAMES)
 TEXTS = ("id", "severity", "title", "detail", "next", "ages_out")
 LONGEST_TITLE, LONGEST_TEXT = 60, 200
 PLACE = re.compile(r"\{\w+\}")

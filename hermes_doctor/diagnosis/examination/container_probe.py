@@ -123,10 +123,9 @@ def _missing(question: str, unknown: Sequence[Rung]) -> list[Rung]:
 
 
 def _told(rungs: Sequence[Rung]) -> str:
-    return "; ".join(map(_words, rungs))
-
-
-def _words(rung: Rung) -> str:
-    if rung.name == PLATFORMS and rung.hold is RungState.OK:
-        return f"connected: {rung.what}"
-    return rung.what
+    return "; ".join(
+        f"connected: {rung.what}"
+        if rung.name == PLATFORMS and rung.hold is RungState.OK
+        else rung.what
+        for rung in rungs
+    )

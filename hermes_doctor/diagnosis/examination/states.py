@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from datetime import UTC, datetime
-from pathlib import Path
 from stat import S_ISREG
 
 from hermes_doctor.core import redaction
@@ -233,17 +232,13 @@ def _history(probes: Probes, broken: bool) -> str:
     return text("history {size}", size=size(st.st_size))
 
 
-def _vault(probes: Probes) -> Path:
-    """Where the backups of the home are."""
-    try:
-        return effective.load().vault(probes.home.path) or probes.home.vault
-    except Trouble as trouble:
-        raise CouldNotLook(str(trouble)) from None
-
-
 def _newest_backup(probes: Probes) -> str:
     """How old the newest backup of the whole home is."""
-    vault, home = _vault(probes), json.dumps(str(probes.home.path)).encode()
+    home = json.dumps(str(probes.home.path)).encode()
+    try:
+        vault = effective.load().vault(probes.home.path) or probes.home.vault
+    except Trouble as trouble:
+        raise CouldNotLook(str(trouble)) from None
     try:
         names = sorted(filter(_BACKUP.fullmatch, list_folder(vault)), reverse=True)
     except CouldNotLook as why:

@@ -6,19 +6,15 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
+
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system.accounts import why_untrusted
 from hermes_doctor.core.system.cached_calls import CachedCall, start_thread
-import sys
-from collections.abc import Sequence
-from contextlib import redirect_stdout
-from pathlib import Path
-from hermes_doctor.core.system.accounts import why_untrusted
 from hermes_doctor.diagnosis.plugins.built_in import builtin
 
 IMPORT_LIMIT = 5.0

@@ -63,11 +63,7 @@ class PlatformConnections(NamedTuple):
         nothing was sent, all connections must be quiet for longer than this platform ever is,
         because idle connections in a pool prove nothing.
         """
-        stuck = [
-            connection
-            for connection in self.connections
-            if connection.unsent and connection.tries >= _TRIES
-        ]
+        stuck = [one for one in self.connections if one.unsent and one.tries >= _TRIES]
         longest = max((one.silent or 0.0 for one in stuck), default=0.0)
         if longest >= STUCK:
             if any(one.quiet is not None and one.quiet < longest - 1 for one in self.connections):
@@ -115,12 +111,8 @@ def assign(
 
 
 def _link(platform: Platform, groups: Mapping[str, list[Connection]]) -> PlatformConnections:
-    trying = sum(
-        connection.state == "SYN_SENT"
-        for how, some in groups.items()
-        if how in SURE
-        for connection in some
-    ) or sum(one.state == "SYN_SENT" for some in groups.values() for one in some)
+    waiting = {how: sum(one.state == "SYN_SENT" for one in some) for how, some in groups.items()}
+    trying = sum(waiting.get(how, 0) for how in SURE) or sum(waiting.values())
     for how in (*SURE, *LIKELY):
         live = tuple(one for one in groups.get(how, ()) if one.state == "ESTABLISHED")
         if live:
@@ -234,14 +226,10 @@ def wait_for_links(
     """
     end = time.monotonic() + time_limits.stretch(PATIENCE)
     while True:
-        findings = sort(get_connections())
-        lost = any(
-            platform_connections.how is None
-            for platform_connections in findings
-            if platform_connections.platform.name in expected
-        )
+        links = sort(get_connections())
+        lost = any(link.how is None for link in links if link.platform.name in expected)
         if not lost or time.monotonic() >= end:
-            return findings
+            return links
         time.sleep(0.25)
 
 

@@ -79,10 +79,8 @@ def find(machine: MachineView, gateway: GatewayView, settings: SettingsView) -> 
 def fails_repeatedly(lives: Sequence[GatewayLife]) -> bool:
     """Whether these lives of a gateway are a crash loop, even if it works for a moment."""
     now = datetime.now(UTC)
-    failed = [
-        life for life in lives if life.how in ("failed", "gone") and now - life.began < RECENT
-    ]
-    return len(failed) >= MANY
+    failed = (life.how in ("failed", "gone") and now - life.began < RECENT for life in lives)
+    return sum(failed) >= MANY
 
 
 def last_worked(lives: Sequence[GatewayLife], starts: Sequence[datetime]) -> datetime | None:
@@ -187,10 +185,8 @@ def _of_loop(lives: Sequence[GatewayLife]) -> NextStart | None:
     recent = [live for live in lives if now - live.began < RECENT]
     if len(recent) < MANY or recent[-1].ended is None:
         return None
-    if any(
-        gateway_life.how == "clean" or (gateway_life.ended or now) - gateway_life.began > _SHORT
-        for gateway_life in recent[-MANY:]
-    ):
+    last = recent[-MANY:]
+    if any(life.how == "clean" or (life.ended or now) - life.began > _SHORT for life in last):
         return None
     pauses = [
         (later.began - one.ended).total_seconds()

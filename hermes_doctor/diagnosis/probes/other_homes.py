@@ -125,7 +125,7 @@ def shared_bots(home: Home, own: Settings, running: Sequence[OtherGateway] = ())
         if not any(is_same_folder(path, r.home) for r in running)
     ]
     for other, pid in [
-        *((other_gateway.home, other_gateway.pid) for other_gateway in running),
+        *((one.home, one.pid) for one in running),
         *((one, None) for one in resting),
     ]:
         theirs = _variables(other, pid)
@@ -229,12 +229,14 @@ class BotHolder(NamedTuple):
 
 def bot_holders(settings: Settings, uid: int) -> list[BotHolder]:
     """Find the holders of the bots in these settings; `uid` is the gateway's user."""
+    import hashlib
+
     folder = _folder(settings, uid)
     there = set(list_folder(folder))
     found = []
     for scope, variable in IDENTITIES.items():
         value = settings.value(variable)
-        name = f"{scope}-{_digest(value)}.lock" if value else ""
+        name = f"{scope}-{hashlib.sha256(value.encode()).hexdigest()[:16]}.lock" if value else ""
         if name in there and (pid := _holder(folder / name)) is not None:
             found.append(BotHolder(scope, pid, folder / name))
     return found
@@ -256,12 +258,6 @@ def _user_folder(uid: int) -> str:
         return pwd.getpwuid(uid).pw_dir
     except (ImportError, KeyError):
         return os.path.expanduser("~")
-
-
-def _digest(value: str) -> str:
-    import hashlib
-
-    return hashlib.sha256(value.encode()).hexdigest()[:16]
 
 
 def _holder(path: Path) -> int | None:

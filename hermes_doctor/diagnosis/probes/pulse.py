@@ -265,13 +265,9 @@ def ports(environment: Mapping[str, str] | None, env: str, config: Mapping[Any, 
     server = platforms.get("api_server") if isinstance(platforms, dict) else None
     if isinstance(server, dict):
         extra = server.get("extra")
-        found |= {_plain(server.get("port"))}
-        found |= {_plain(extra.get("port"))} if isinstance(extra, dict) else set()
+        found |= {str(server.get("port"))[:6]}
+        found |= {str(extra.get("port"))[:6]} if isinstance(extra, dict) else set()
     return {int(one) for one in found if one is not None and str(one).isdigit()}
-
-
-def _plain(value: object) -> str:
-    return str(value)[:6]
 
 
 def heartbeat_obstacle(user: FileUser, folder: Path) -> str:

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system.files import MEGABYTE, read, snapshot
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _LIMIT = 4 * MEGABYTE
 _MANAGED = Path("/etc/hermes")
 _VAULTS = ("bitwarden", "onepassword")
+T = TypeVar("T")
 
 
 def read_inputs(
@@ -97,22 +98,17 @@ def read_effective(
     read_config: Callable[[], ConfigFile | None],
 ) -> Settings:
     """Return the settings of the running gateway, or of the one that would be started."""
-    unsure = []
-    try:
-        before = start_environment()
-    except CouldNotLook as doubt:
-        before = {}
-        unsure.append(str(doubt))
-    file: dict[str, str] = {}
-    try:
-        env = read_env()
-        file = parse_variables(env.text or "") if env else {}
-    except CouldNotLook as doubt:
-        unsure.append(str(doubt))
-    config: Mapping[str, Any] = {}
-    try:
-        written = read_config()
-        config = (written.values if written else None) or {}
-    except CouldNotLook as doubt:
-        unsure.append(str(doubt))
-    return Settings({**before, **file}, frozenset(file), config, tuple(unsure))
+    unsure: list[str] = []
+
+    def known_or_none(ask: Callable[[], T]) -> T | None:
+        try:
+            return ask()
+        except CouldNotLook as doubt:
+            unsure.append(str(doubt))
+            return None
+
+    before = known_or_none(start_environment) or {}
+    env, config = known_or_none(read_env), known_or_none(read_config)
+    file = parse_variables(env.text or "") if env else {}
+    values = (config and config.values) or {}
+    return Settings({**before, **file}, frozenset(file), values, tuple(unsure))

@@ -173,11 +173,7 @@ class StoresView(View):
         if file is None or installation is None:
             return []
         known = store_file.unknown_chat_platforms(file.values, installation.release)
-        own = {
-            unknown_chat_platform.name
-            for unknown_chat_platform in known
-            if not unknown_chat_platform.since and self._plugged_in(unknown_chat_platform.name)
-        }
+        own = {one.name for one in known if not one.since and self._plugged_in(one.name)}
         return [one for one in known if one.name not in own]
 
     def _plugged_in(self, platform: str) -> bool:

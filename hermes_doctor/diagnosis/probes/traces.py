@@ -123,20 +123,15 @@ def find_earlier_platforms(
     """Return the platforms in the message history, then those that a gateway once connected."""
     found: dict[str, EarlierPlatform] = {}
     known = load_knowledge("platforms")["platforms"]
-    for name, where, what in (*_in_history(sources), *_in_state(states)):
+    used = [(str(name), "state.db", count(int(n), "conversation")) for name, n in sources]
+    used += [
+        (name, "gateway_state.json", "was connected")
+        for name, said in states.items()
+        if said.state in ("connected", "disconnected")
+    ]
+    for name, where, what in used:
         facts = known.get(name)
         if facts and name not in PROGRAMS and name not in found:
             variables = tuple(facts["variables"])
             found[name] = EarlierPlatform(name, facts["label"], variables, where, what)
     return list(found.values())
-
-
-def _in_history(sources: Iterable[Sequence[Any]]) -> Iterator[tuple[str, str, str]]:
-    for source, number in sources:
-        yield str(source), "state.db", count(int(number), "conversation")
-
-
-def _in_state(states: Mapping[str, PlatformState]) -> Iterator[tuple[str, str, str]]:
-    for name, platform_state in states.items():
-        if platform_state.state in ("connected", "disconnected"):
-            yield name, "gateway_state.json", "was connected"

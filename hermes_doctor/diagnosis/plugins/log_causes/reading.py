@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
-from hermes_doctor.core.lazy import NamedTuple
-from hermes_doctor.diagnosis.plugins.log_causes.place import MOST_LOGGERS, Place, SuccessRow
-from hermes_doctor.hermes.logs.entry import LogEntry
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
+
 from hermes_doctor.core.lazy import EMPTY, NamedTuple, pattern
 from hermes_doctor.diagnosis.plugins.log_causes.cause_index import Cause as Cause, CauseIndex, Found
-from hermes_doctor.diagnosis.plugins.log_causes.place import Place as Place
+from hermes_doctor.diagnosis.plugins.log_causes.place import (
+    MOST_LOGGERS,
+    Place as Place,
+    SuccessRow,
+)
 from hermes_doctor.diagnosis.plugins.log_causes.tables import Tables
 from hermes_doctor.hermes.logs.entry import LogEntry
 
 if TYPE_CHECKING:
-    from hermes_doctor.diagnosis.plugins.log_causes.place_reader import PlaceReader
     from hermes_doctor.diagnosis.plugins.log_causes.phrases import OperationReader, OutcomeReader
     from hermes_doctor.diagnosis.plugins.log_causes.place_reader import PlaceReader
+
 
 class Success(NamedTuple):
     """Something that works again."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import Severity
 from hermes_doctor.diagnosis.plugins.log_causes.cause_index import (
@@ -16,6 +17,16 @@ from hermes_doctor.diagnosis.plugins.log_causes.cause_index import (
     Signs,
 )
 from hermes_doctor.diagnosis.plugins.log_causes.errno_table import ERRORS
+from hermes_doctor.diagnosis.plugins.log_causes.place import (
+    OPERATIONS,
+    OUTCOMES,
+    PARTS,
+    WORK,
+    Phrases,
+    PlaceRow,
+    PlaceTables,
+    SuccessRow,
+)
 from hermes_doctor.diagnosis.plugins.tables import patterns
 from hermes_doctor.diagnosis.plugins.tables.yaml_lists import (
     CODE,
@@ -30,38 +41,8 @@ from hermes_doctor.diagnosis.plugins.tables.yaml_lists import (
     text,
     texts,
 )
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, TypeVar
-from hermes_doctor.core.lazy import NamedTuple
-from hermes_doctor.diagnosis.plugins.log_causes.place import (
-    OPERATIONS,
-    OUTCOMES,
-    PARTS,
-    WORK,
-    Phrases,
-    PlaceRow,
-    PlaceTables,
-    SuccessRow,
-)
-from hermes_doctor.diagnosis.plugins.tables import patterns
-from hermes_doctor.diagnosis.plugins.tables.yaml_lists import (
-    RuleError,
-    RuleMistake,
-    allow,
-    choice,
-    flag,
-    mappings,
-    text,
-    texts,
-)
 
 FOLDER = "causes"
-PARTS = (
-    "gateway", "platform", "model", "tools", "cron", "kanban", "data", "update", "dashboard",
-    "memory", "plugins",
-)  # fmt: skip
-"""The parts of the bot that a place can belong to."""
 LONGEST_TEXT = 160
 _CAUSE_FIELDS = frozenset({
     "name", "rank", "code", "codes", "by_part", "by_platform", "title", "detail", "advice",

@@ -58,10 +58,10 @@ class _Lines(Sequence[T]):
 
 def read_source(folder: Path) -> Tables:
     """Read the tables from the YAML files."""
-    from hermes_doctor.diagnosis.plugins.log_causes import cause_source, place_source
+    from hermes_doctor.diagnosis.plugins.log_causes import table_source
     from hermes_doctor.diagnosis.plugins.log_causes.cause_index import index_of
 
-    found, places = cause_source.read(folder), place_source.read(folder)
+    found, places = table_source.read_causes(folder), table_source.read_places(folder)
     return Tables(index_of(found.causes), (*found.faults, *places.faults), places.tables)
 
 

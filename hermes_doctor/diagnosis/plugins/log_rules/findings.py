@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import groupby
+
 from hermes_doctor.core.lazy import pattern
 from hermes_doctor.core.message import (
     Message,
@@ -21,9 +22,6 @@ from hermes_doctor.diagnosis.plugins.log_rules.incident import QUOTES, Incident,
 from hermes_doctor.diagnosis.plugins.log_rules.rule import KEYS
 from hermes_doctor.hermes.logs.entry import LogEntry
 from hermes_doctor.hermes.logs.secrets import redact_log_text
-import re
-from hermes_doctor.core.lazy import pattern
-from hermes_doctor.diagnosis.plugins.log_rules.incident import Incident, Quote
 from hermes_doctor.hermes.settings.resolved import Resolved, Route
 
 _LONG, _REASON = 240, 120
@@ -62,14 +60,14 @@ def _finding(same: list[Incident], subject: str, where: Callable[[LogEntry], str
     quotes = sorted((q for one in same for q in one.quotes), key=lambda q: q.entry.at)
     kept = [*quotes[:1], *quotes[1:][-(QUOTES - 1) :]]
     severity = min((Severity(one.rule.severity) for one in same), key=lambda one: one.rank)
-    doubt = last.doubtful
+    doubt, said = last.doubtful, title(last)
     about = last.about_fallback if all(one.about_fallback for one in same) else ""
     if (doubt or last.rise or last.answered_by) and severity.rank < Severity.WARNING.rank:
         severity = Severity.WARNING
     return Finding(
         code=rule.code,
         severity=severity,
-        title=_of_fallback(title(last)) if about else title(last),
+        title=Message(f"fallback: {said.template}", said.values) if about else said,
         subject=subject,
         detail=sentences(
             text("Hermes asks this fallback if the main model fails.") if about else "",
@@ -92,14 +90,9 @@ def _finding(same: list[Incident], subject: str, where: Callable[[LogEntry], str
             **({"about_fallback": shown(about)} if about else {}),
             **({"effect_of": rule.effect_of} if rule.effect_of else {}),
             **({"effect": tuple(rule.effect)} if rule.effect else {}),
-            **_keys(last),
+            **{name: shown(_told(name, value)) for name, value in last.key.items()},
         },
     )
-
-
-def _of_fallback(message: Message) -> Message:
-    """Say that a title is not about the main model."""
-    return Message(f"fallback: {message.template}", message.values)
 
 
 def _detail(incident: Incident) -> str:
@@ -160,10 +153,6 @@ def _filled(template: str, incident: Incident) -> Message:
     return Message(template, values)
 
 
-def _keys(incident: Incident) -> dict[str, str]:
-    return {name: shown(_told(name, value)) for name, value in incident.key.items()}
-
-
 def _told(name: str, value: str) -> str:
     """Shorten the name of a job or task, because an unnamed one shows the start of its prompt."""
     if name not in _PROMPTED or _IDENTIFIER.fullmatch(value):
@@ -181,10 +170,8 @@ def shown(text: str, most: int = _LONG) -> str:
 def _often(count: int, same: list[Incident], sessions: set[str]) -> str:
     if count == 1:
         return ""
-    first, last = (
-        min(incident.first for incident in same),
-        max(open_incident.last for open_incident in same),
-    )
+    first = min(incident.first for incident in same)
+    last = max(incident.last for incident in same)
     values = {
         "times": counted(count, "time"),
         "period": duration(last - first),

@@ -205,7 +205,7 @@ def _with_names(probes: Probes, incidents: Iterable[Incident]) -> Iterator[Incid
             continue
         provider, route = open_incident.key.get("provider"), None
         if provider is not None and (resolved := _settings(probes)):
-            from hermes_doctor.diagnosis.plugins.log_rules.failed_route import with_route
+            from hermes_doctor.diagnosis.plugins.log_rules.findings import with_route
 
             open_incident, route = with_route(open_incident, resolved)
             ways = [route] if route else [resolved.main, *resolved.fallback]

@@ -122,8 +122,7 @@ class IncidentTracker:
         """
         failing = self.causes and any(True for _ in self.causes.incidents({}))
         if not failing and not any(
-            open_incident.rule.cleared_by and not self._is_early(open_incident)
-            for open_incident in self._reached()
+            one.rule.cleared_by and not self._is_early(one) for one in self._reached()
         ):
             return inf
         moments = [open_incident.first for open_incident in self._reached()]
@@ -133,12 +132,7 @@ class IncidentTracker:
 
     def _reached(self) -> Iterator[OpenIncident]:
         """Return the open incidents that have enough lines."""
-        return (
-            incident
-            for same in self.open.values()
-            for incident in same.values()
-            if incident.reached
-        )
+        return (one for same in self.open.values() for one in same.values() if one.reached)
 
     def add_entry(self, entry: LogEntry) -> None:
         """Process one entry."""

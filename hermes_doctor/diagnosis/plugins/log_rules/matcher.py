@@ -201,11 +201,7 @@ class Matcher:
         """
         if level not in ("DEBUG", "INFO") or any(one.rule.otherwise for one in found):
             return None
-        kept = [
-            candidate
-            for candidate in found
-            if candidate.rule.window > OLD or candidate.rule.id in self._compared
-        ]
+        kept = [one for one in found if one.rule.window > OLD or one.rule.id in self._compared]
         return _Candidates(kept) if len(kept) < len(found) else None
 
     def wanted(self, level: str, logger: str) -> bool:
@@ -216,9 +212,8 @@ class Matcher:
     def may_begin(self, level: str, logger: str) -> bool:
         """Tell whether log file entries of this level and logger could do more than clear."""
         candidates = self.candidates("log", level, logger)
-        return bool(candidates.first) or any(
-            candidate.role in (FOLLOW, GIVEN_UP) for candidate in candidates.after
-        )
+        after = candidates.after
+        return bool(candidates.first) or any(one.role in (FOLLOW, GIVEN_UP) for one in after)
 
     def ask(self, entry: LogEntry) -> list[Match]:
         """Return a match for every line of every rule that the entry matches.

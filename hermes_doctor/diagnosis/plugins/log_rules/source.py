@@ -16,7 +16,7 @@ from typing import Any
 
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import Severity
-from hermes_doctor.diagnosis.plugins.log_causes import place_source
+from hermes_doctor.diagnosis.plugins.log_causes import table_source
 from hermes_doctor.diagnosis.plugins.log_rules.rule import (
     FIELDS,
     KINDS,
@@ -70,7 +70,7 @@ _ANYWHERE = rf"^(?!{_OTHERS})(?=.{{0,400}}?(?:%s))\W{{0,8}}[\w. -]{{1,40}}"
 """Shows only the first words of the line, which are Hermes' own; later ones may not be."""
 
 
-NOT_RULES = place_source.NAMES | {"explanations.yaml"}
+NOT_RULES = table_source.NAMES | {"explanations.yaml"}
 """Files of a folder that hold something else."""
 
 

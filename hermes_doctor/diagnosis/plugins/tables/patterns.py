@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re._constants as kinds  # type: ignore[import-not-found]
-from collections.abc import Iterator, Sequence
-from typing import Any
-from hermes_doctor.core.lazy import NamedTuple
 import itertools
 import re
 import re._constants as kinds  # type: ignore[import-not-found]
 import re._parser as parser  # type: ignore[import-not-found]
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
-from SELF import SELF
+
+from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.diagnosis.plugins.word_index import WORD, word_starts
 
 TEXT = 4000

@@ -7,7 +7,7 @@ import functools
 import pytest
 
 from hermes_doctor.diagnosis.plugins.built_in import builtin
-from hermes_doctor.diagnosis.plugins.log_causes import place_source
+from hermes_doctor.diagnosis.plugins.log_causes import table_source
 from hermes_doctor.diagnosis.plugins.log_causes.phrases import (
     MOST_KNOWN,
     OperationReader,
@@ -19,7 +19,7 @@ from hermes_doctor.diagnosis.plugins.log_causes.phrases import (
 @functools.cache
 def readers() -> tuple[OperationReader, OutcomeReader]:
     """Return readers of the built-in tables."""
-    tables = place_source.read(builtin("checks") / "signatures").tables
+    tables = table_source.read_places(builtin("checks") / "signatures").tables
     return OperationReader(tables.operations), OutcomeReader(tables.outcomes)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.cause_corpus import logger_of
 from hermes_doctor.diagnosis.plugins.built_in import builtin
-from hermes_doctor.diagnosis.plugins.log_causes import place_source
+from hermes_doctor.diagnosis.plugins.log_causes import table_source
 from hermes_doctor.diagnosis.plugins.log_causes.place import MOST_LOGGERS, PARTS
 from hermes_doctor.diagnosis.plugins.log_causes.place_reader import PlaceReader, fields_of
 from hermes_doctor.hermes.knowledge.data import load_knowledge
@@ -18,7 +18,7 @@ from hermes_doctor.hermes.knowledge.logging_calls import calls_of, known_release
 @functools.cache
 def reader() -> PlaceReader:
     """Return a reader of the built-in places."""
-    return PlaceReader(place_source.read(builtin("checks") / "signatures").tables.places)
+    return PlaceReader(table_source.read_places(builtin("checks") / "signatures").tables.places)
 
 
 def named(logger: str, text: str, kind: str = "log") -> str:

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import traceback
 from pathlib import Path
+
 import pytest
+
 from hermes_doctor.diagnosis.plugins.built_in import builtin
 from hermes_doctor.diagnosis.plugins.log_causes import table_source
+from hermes_doctor.diagnosis.plugins.log_causes.place_reader import PlaceReader
 from hermes_doctor.diagnosis.plugins.log_causes.reading import (
     MOST,
     MOST_EXCEPTIONS,
     MOST_KNOWN,
     Reader,
+    SuccessReader,
     parts_of,
 )
 from hermes_doctor.diagnosis.plugins.log_causes.table_source import CauseSample
 from hermes_doctor.diagnosis.plugins.log_causes.tables import read_source
 from hermes_doctor.diagnosis.plugins.log_rules.folder import Folder
-from tests.helpers.each import each
-import functools
-import pytest
-from hermes_doctor.diagnosis.plugins.built_in import builtin
-from hermes_doctor.diagnosis.plugins.log_causes import table_source
-from hermes_doctor.diagnosis.plugins.log_causes.place_reader import PlaceReader
-from hermes_doctor.diagnosis.plugins.log_causes.reading import SuccessReader
 from hermes_doctor.hermes.knowledge.logging_calls import catalogue, known_releases
+from tests.helpers.each import each
 from tests.helpers.rule_lines import entry
+
 
 def lines_of(error: BaseException) -> list[str]:
     """Return the lines of an exception's traceback."""

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+
 import pytest
 import yaml
-from hermes_doctor.diagnosis.plugins.log_causes import table_source
-from hermes_doctor.diagnosis.plugins.tables.yaml_lists import RuleMistake
-from pathlib import Path
-from typing import Any
-import pytest
-import yaml
+
 from hermes_doctor.diagnosis.plugins.built_in import builtin
 from hermes_doctor.diagnosis.plugins.log_causes import place, table_source, tables
+from hermes_doctor.diagnosis.plugins.tables.yaml_lists import RuleMistake
 
 GOOD: dict[str, Any] = {
     "name": "door-closed",

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from hermes_doctor.diagnosis.plugins.log_rules import matcher, source
-from hermes_doctor.diagnosis.plugins.tables import patterns, regex_cost
+from hermes_doctor.diagnosis.plugins.tables import patterns
 
 GOOD: dict[str, Any] = {
     "id": "a-rule",
@@ -107,7 +107,7 @@ def test_a_mistake_is_named(change: dict[str, Any], said: str, tmp_path: Path) -
 
 def test_effort_is_counted_for_what_is_given() -> None:
     """A pattern is judged by the longest text that it can meet."""
-    assert regex_cost.TEXT == matcher.MOST
+    assert patterns.TEXT == matcher.MOST
 
 
 def test_the_line_of_a_mistake(tmp_path: Path) -> None:
