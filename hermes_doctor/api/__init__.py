@@ -74,6 +74,7 @@ if TYPE_CHECKING:  # the steps of a fix
     from hermes_doctor.diagnosis.step import Step
     from hermes_doctor.repair.steps.database import ReplaceDatabase, SaveLost
     from hermes_doctor.repair.steps.files import (
+        FreeSpace,
         MoveAside,
         MoveLog,
         Remove,
@@ -82,7 +83,6 @@ if TYPE_CHECKING:  # the steps of a fix
         SetMode,
         SetOwner,
     )
-    from hermes_doctor.repair.steps.free_space import FreeSpace
     from hermes_doctor.repair.steps.gateway import GatewayStep
     from hermes_doctor.repair.steps.machine import EnableLinger, EnableUnit, ResetFailed
 else:
@@ -92,8 +92,7 @@ else:
             "hermes_doctor.diagnosis.step": "Step",
             "hermes_doctor.repair.steps.database": "ReplaceDatabase SaveLost",
             "hermes_doctor.repair.steps.files": "MoveAside MoveLog Remove ReplaceFile "
-            "ReplaceSpan SetMode SetOwner",
-            "hermes_doctor.repair.steps.free_space": "FreeSpace",
+            "ReplaceSpan SetMode SetOwner FreeSpace",
             "hermes_doctor.repair.steps.gateway": "GatewayStep",
             "hermes_doctor.repair.steps.machine": "EnableLinger EnableUnit ResetFailed",
         },

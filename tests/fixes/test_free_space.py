@@ -17,7 +17,7 @@ from hermes_doctor.core.system import disk, mounts
 from hermes_doctor.core.system.mounts import Space
 from hermes_doctor.diagnosis.probes import large_files
 from hermes_doctor.diagnosis.probes.probes import Probes
-from hermes_doctor.repair.steps.free_space import FreeSpace
+from hermes_doctor.repair.steps.files import FreeSpace
 from tests.helpers import support
 from tests.helpers.fix_contract import ProvedBy
 from tests.helpers.one_check import ask

@@ -70,7 +70,7 @@ def test_cures_and_undoes(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every row is in the file, nothing is held any more, and undo restores the bytes."""
     path = damage.history(home / "state.db")
     with holding(path, "killed") as service:
-        owned(monkeypatch, service)  # type: ignore[arg-type]
+        owned(monkeypatch, service)
         sick = path.read_bytes()
         assert Probes(Home(home)).databases.lost_files()
         found = finding("DB-DELETED-WAL", "restart-after-saving", "state.db", pid=service.running())

@@ -25,6 +25,7 @@ from hermes_doctor.core.model import CannotFix, Trouble
 from hermes_doctor.core.system.files import ABSENT, snapshot
 from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.diagnosis.step import Step
+from hermes_doctor.repair.gateway.base import GatewayControl
 from hermes_doctor.repair.steps.database import ReplaceDatabase
 from hermes_doctor.repair.steps.files import (
     MoveAside,
@@ -534,8 +535,8 @@ def test_a_database_that_is_opened_meanwhile(home: Path, live: Path) -> None:
 # -- the gateway ---------------------------------------------------------------------------
 
 
-@dataclass
-class Child:
+@dataclass(eq=False)
+class Child(GatewayControl):
     """A service whose gateway is a process that this test starts, and that reads a file first."""
 
     reads: Path

@@ -6,7 +6,7 @@ few functions of `os` that look at a path without opening it are replaced here.
 
 A file has changed when its inode, mode, owner, size or one of its times has; a folder, when its
 inode, mode or owner has, or the names in it if they were read. `/proc` and `/sys` are left out,
-because nothing there has such times: `operations/watch/live_facts.py` asks for it again.
+because nothing there has such times: `operations/watch/what_changed.py` asks for it again.
 """
 
 from __future__ import annotations

@@ -79,18 +79,14 @@ def make(probes: Probes, words: str) -> AskPlan:
         raise Trouble("Could not ask: {reason}. Nothing was sent.", reason=doubt) from None
     door = find_door(probes, resolved)
     if isinstance(door, Door):
-        request = _to_gateway(resolved, door, words)
+        body = {"model": "hermes-agent", "messages": [{"role": "user", "content": words}]}
+        headers = {"Authorization": f"Bearer {door.key}"} if door.key else {}
+        url = f"http://{door.place}/v1/chat/completions"
+        request = Request(resolved.used or resolved.main, url, headers, json.dumps(body).encode())
         nowhere = Settings({}, frozenset(), {}, ())  # no proxy: it is on this machine
         secrets = secrets_of(resolved, door.key)
         return AskPlan(GATEWAY, words, [request], nowhere, secrets, *_shown(request), door)
     return _direct(probes, resolved, settings, words, door)
-
-
-def _to_gateway(resolved: Resolved, door: Door, words: str) -> Request:
-    body = {"model": "hermes-agent", "messages": [{"role": "user", "content": words}]}
-    headers = {"Authorization": f"Bearer {door.key}"} if door.key else {}
-    url = f"http://{door.place}/v1/chat/completions"
-    return Request(resolved.used or resolved.main, url, headers, json.dumps(body).encode())
 
 
 def _direct(
@@ -198,7 +194,10 @@ def find_door(probes: Probes, resolved: Resolved) -> Door | str:
     key = platform_setup.api_server_key(resolved.world)
     if not (key.isascii() and key.isprintable()):
         return "the key of the API server contains unusual characters"
-    address = _listening(gateway, _port(resolved))
+    known = platform_setup.listening_ports(resolved.world)
+    address = _listening(
+        gateway, next(port.port for port in known if port.platform == platform_setup.API_SERVER)
+    )
     if isinstance(address, str):
         return address
     return Door(gateway.pid, *address, str(key))
@@ -216,11 +215,6 @@ def _gateway(probes: Probes) -> Gateway | str:
     return next(
         (gateway for gateway in gateways if gateway.pid == runtime.lock_holder), gateways[0]
     )
-
-
-def _port(resolved: Resolved) -> int:
-    known = platform_setup.listening_ports(resolved.world)
-    return next(port.port for port in known if port.platform == platform_setup.API_SERVER)
 
 
 def _listening(gateway: Gateway, port: int) -> tuple[str, int] | str:

@@ -71,7 +71,9 @@ def transaction(path: Path, *, verify: bool = False) -> Iterator[Database]:
     """
     with _opened(path) as db:
         if verify:
-            _verify(db)
+            answers = [str(row[0]) for row in db.execute("PRAGMA quick_check(1)").fetchall()]
+            if answers != ["ok"]:
+                raise Damaged(f"it is torn: {answers[0] if answers else 'no answer'}")
         db.execute("BEGIN IMMEDIATE")
         try:
             _prepare(db)
@@ -140,24 +142,15 @@ def _explained(error: Exception, path: Path) -> Exception:
     return Trouble("Could not write the history ({error}): {path}", error=error, path=path)
 
 
-def _verify(db: Database) -> None:
-    answers = [str(row[0]) for row in db.execute("PRAGMA quick_check(1)").fetchall()]
-    if answers != ["ok"]:
-        raise Damaged(f"it is torn: {answers[0] if answers else 'no answer'}")
-
-
-def _verify_columns(db: Database) -> None:
-    """Raise if a column is missing; sqlite-utils would create the table without a word."""
-    for table, columns in COLUMNS.items():
-        db.execute(f"SELECT {', '.join(f'[{name}]' for name in columns)} FROM {table} LIMIT 0")
-        db.execute(f"SELECT * FROM {table} LIMIT 0")  # raises if the name of a column is no text
-
-
 def _prepare(db: Database) -> None:
     """Check whose file it is, bring its tables up to date, and see that they are complete."""
     try:
         _migrate(db)
-        _verify_columns(db)
+        for table, columns in COLUMNS.items():
+            db.execute(f"SELECT {', '.join(f'[{name}]' for name in columns)} FROM {table} LIMIT 0")
+            db.execute(
+                f"SELECT * FROM {table} LIMIT 0"
+            )  # raises if the name of a column is no text
     except _UNREADABLE as error:
         raise Damaged(f"its tables cannot be read ({type(error).__name__})") from None
 
@@ -255,11 +248,6 @@ def set_aside(path: Path, inode: int) -> Path | None:
     except FileNotFoundError:
         return None
     disk.sync_folder(path.parent)
-    _forget_oldest(path)
-    return aside
-
-
-def _forget_oldest(path: Path) -> None:
     start = f"{path.name}.damaged-"
     with as_owner_of(path) as here:
         names = sorted(name for name in os.listdir(here.parent) if name.startswith(start))
@@ -267,3 +255,4 @@ def _forget_oldest(path: Path) -> None:
     for name in files[:-KEPT]:
         for suffix in ("", *_SIDECARS):
             disk.remove(path.with_name(name + suffix))
+    return aside

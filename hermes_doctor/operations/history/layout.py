@@ -93,7 +93,6 @@ def to_seconds(moment: datetime) -> int:
 
 
 def hour_of(moment: int) -> int:
-    """The start of the hour of a moment."""
     return moment - moment % HOUR
 
 

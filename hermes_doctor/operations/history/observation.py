@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
+from hermes_doctor.backup.records.journal import Journals
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook, Finding, Report, Severity, Trouble
@@ -179,7 +180,11 @@ def ended_runs(home: Home, known: Sequence[EndedRun] = ()) -> list[EndedRun]:
     """
     before = {run.id: run for run in known}
     ended = []
-    for id in _ids(home)[-MOST:]:
+    try:
+        ids = sorted(id for id in Journals(home).ids() if _ID.fullmatch(id))
+    except (Trouble, CouldNotLook, OSError):
+        ids = []
+    for id in ids[-MOST:]:
         try:
             run = before.get(id) or _load(home, id)
         except Exception:  # noqa: BLE001 (whatever is in the agent's home, the history goes on)
@@ -193,8 +198,6 @@ def ended_runs(home: Home, known: Sequence[EndedRun] = ()) -> list[EndedRun]:
 def _load(home: Home, id: str) -> EndedRun | None:
     """One run; None if it has not ended yet."""
     from datetime import datetime
-
-    from hermes_doctor.backup.records.journal import Journals
 
     journal = Journals(home).load(id)
     if not journal.final:
@@ -210,13 +213,3 @@ def _load(home: Home, id: str) -> EndedRun | None:
         for item in journal.items
     )
     return EndedRun(id, ended, journal.kind, items, began)
-
-
-def _ids(home: Home) -> list[str]:
-    """The ids of all runs, oldest first; only names that a run gets, which sort by time."""
-    from hermes_doctor.backup.records.journal import Journals
-
-    try:
-        return sorted(id for id in Journals(home).ids() if _ID.fullmatch(id))
-    except (Trouble, CouldNotLook, OSError):
-        return []

@@ -23,7 +23,6 @@ FILE = "history.db"
 
 
 def own_file() -> Path:
-    """The file that a command of this user writes."""
     return state_folder() / FILE
 
 

@@ -69,7 +69,6 @@ def _prune(db: Database, keep: int, home: Home | None) -> Removed:
 
 
 def describe(removed: Removed) -> str:
-    """What was removed, for people."""
     parts = zip(removed, ("episode", "hour", "mark", "home"), strict=True)
     return listed([count(number, noun) for number, noun in parts])
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import Report, Trouble
 from hermes_doctor.diagnosis.examination.check_threads import describe_crash
-from hermes_doctor.operations.history import observation, place
+from hermes_doctor.operations.history import database, observation, place
 from hermes_doctor.operations.history.layout import (
     EVERY,
     EVERY_SINGLE,
@@ -25,10 +24,7 @@ from hermes_doctor.operations.history.layout import (
 )
 from hermes_doctor.operations.history.observation import EndedRun, Observation, observe
 from hermes_doctor.operations.history.place import boot_id, identity_of
-
-if TYPE_CHECKING:
-    from hermes_doctor.operations.history import database
-
+from hermes_doctor.operations.history.write_observation import Continuity, record
 
 ReadRuns = Callable[[Home, Sequence[EndedRun]], list[EndedRun]]
 
@@ -181,8 +177,6 @@ class Recorder:
         )
 
     def _write_here(self, seen: Observation) -> list[str]:
-        from hermes_doctor.operations.history import database
-
         try:
             return self._transaction(seen)
         except NewerHistory:
@@ -196,8 +190,6 @@ class Recorder:
 
     def _start_again(self, seen: Observation, why: database.Damaged) -> list[str]:
         """Set a damaged history aside and start a new one."""
-        from hermes_doctor.operations.history import database
-
         self._written, self._waiting, self._verified = None, None, False
         aside = database.set_aside(self.file, why.inode)
         try:
@@ -212,9 +204,6 @@ class Recorder:
         return [*notes, f"the history was damaged ({why}); kept as {aside.name}, a new one started"]
 
     def _transaction(self, seen: Observation) -> list[str]:
-        from hermes_doctor.operations.history import database
-        from hermes_doctor.operations.history.write_observation import Continuity, record
-
         place.refuse_inside(self.file, self.home)
         since = self._written.at if self._written else self._since
         rare = EVERY_SINGLE if self.single else EVERY

@@ -92,7 +92,7 @@ def ask_all(
     with _scratch(user) as folder:
         try:
             while waiting or running:
-                while waiting and len(running) < (at_once or _processors()):
+                while waiting and len(running) < (at_once or max(2, min(4, os.cpu_count() or 2))):
                     name = waiting.pop(0)
                     place = folder / name.replace("/", "-")
                     running[name] = _start(python, lessons[name], place, user)
@@ -133,7 +133,6 @@ def _start(python: Path, lesson: Lesson, place: Path, user: Privileges | None) -
 
 
 def too_slow(seconds: float) -> str:
-    """Return the reason when the time is over."""
     return text("it did not answer within {seconds:g} s", seconds=seconds)
 
 
@@ -207,7 +206,3 @@ def _scratch(user: Privileges | None) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
         except RecursionError:  # folders in folders, thousands of them
             subprocess.run(["rm", "-rf", "--", str(folder)], check=False)
-
-
-def _processors() -> int:
-    return max(2, min(4, os.cpu_count() or 2))

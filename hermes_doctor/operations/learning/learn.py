@@ -72,7 +72,11 @@ def learn(
     learned = data.parse_learned(json.loads(document))
     if learned is None:
         raise DoesNotStart("its answers are not what was expected")
-    _save(path, document)
+    disk.make_folder(path.parent)
+    why = why_untrusted(path.parent)
+    if why:
+        raise Trouble("{path} cannot be used, because {reason}.", path=path.parent, reason=why)
+    disk.save(path, document.encode())
     databases = sum(name.startswith("schemas/") for name in learned.answers)
     settings = len(learned.answers["keys"]["keys"])
     return Lecture(learned, path, databases, settings, time.monotonic() - began)
@@ -157,11 +161,3 @@ def _try(content: dict[str, Any], version: str) -> None:
             memory.execute(sql)
     finally:
         memory.close()
-
-
-def _save(path: Path, document: str) -> None:
-    disk.make_folder(path.parent)
-    why = why_untrusted(path.parent)
-    if why:
-        raise Trouble("{path} cannot be used, because {reason}.", path=path.parent, reason=why)
-    disk.save(path, document.encode())

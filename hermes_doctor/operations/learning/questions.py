@@ -49,19 +49,19 @@ def lesson(name: str, version: str) -> Lesson:
     """Return what to ask for one file of knowledge."""
     script = (_HERE / f"{SCRIPTS[name]}_lesson.py").read_text()
     if name == SCHEMAS:
-        return Lesson(script, ("learn",), older_files(version), _parts())
+        names = ("schema_changes", "schema_uses")
+        return Lesson(
+            script,
+            ("learn",),
+            older_files(version),
+            {f"{__package__}.lessons.{name}": (_HERE / f"{name}.py").read_text() for name in names},
+        )
     if name in ("access", "enabling"):
         known = load_knowledge("platforms")["platforms"]
         return Lesson(
             script, (), {platform: facts["variables"] for platform, facts in known.items()}
         )
     return Lesson(script, (), True if name == "keys" else None)
-
-
-def _parts() -> dict[str, str]:
-    """Return the parts of the lesson about schemas, by the names under which it imports them."""
-    names = ("schema_changes", "schema_uses")
-    return {f"{__package__}.lessons.{name}": (_HERE / f"{name}.py").read_text() for name in names}
 
 
 def answers(version: str, answered: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,7 +108,6 @@ def _key(entry: Any) -> str:
 
 
 def _service(unit: str, plist: str, drain: float) -> dict[str, Any]:
-
     parsed: unit_file.Settings = {}
     unit_file.parse(unit, parsed)
     settings = {name: values[-1] for name, values in parsed.items() if name not in _PLACES}

@@ -279,7 +279,6 @@ def _env(probes: Probes, edits: Sequence[Assign]) -> bytes | None:
 
 def _after(world: SettingInputs, config: bytes | None, env: bytes | None) -> Resolved:
     """What a gateway would resolve with these files instead of its own."""
-
     readings = world.readings
     if env is not None:
         file = env_file.EnvFile(Path(env_file.NAME), env, ABSENT)

@@ -62,25 +62,20 @@ def find_target(inputs: SettingInputs, request: SwitchRequest) -> TargetProvider
         return _builtin(inputs, request, known)
     if configured:
         aim = _configured(request, *configured)
-        _refuse_pasted_key(inputs, aim)
+        # Refuse an entry with a key where a variable's name belongs; the key is not shown.
+        name = aim.variable
+        if name is not None and name not in inputs.variables and not redaction.is_variable(name):
+            raise Trouble(
+                "The entry {name} in config.yaml has a {value} "
+                "instead of the name of a variable. Add --key-env {variable}",
+                name=aim.name,
+                value=redaction.redact_unless_variable(name)[1:-1],
+                variable=usual_variable(aim.name),
+            )
         return _for_its_host(inputs, request, aim)
     if known not in (None, "custom") and not request.base_url:
         return _builtin(inputs, request, known)
     return _for_its_host(inputs, request, _new(inputs, request, wanted))
-
-
-def _refuse_pasted_key(inputs: SettingInputs, aim: TargetProvider) -> None:
-    """Refuse an entry with a key where a variable's name belongs; the key is not shown."""
-    name = aim.variable
-    if name is None or name in inputs.variables or redaction.is_variable(name):
-        return
-    raise Trouble(
-        "The entry {name} in config.yaml has a {value} "
-        "instead of the name of a variable. Add --key-env {variable}",
-        name=aim.name,
-        value=redaction.redact_unless_variable(name)[1:-1],
-        variable=usual_variable(aim.name),
-    )
 
 
 def _for_its_host(

@@ -308,11 +308,7 @@ def _run(home: Home, steps: Sequence[Step]) -> None:
     record = ItemRecord("update", "UPDATE", "gateway", "update", steps=sentences)
     with lock_home(home):
         run = Run(home, Vault(home), kind="fix", reason="after an update of Hermes")
-        done = run.apply([Item(record, steps)], _nothing_more)
+        # There is nothing more to verify: the step succeeds only if the gateway stays up.
+        done = run.apply([Item(record, steps)], lambda items: [None] * len(items))
     if done.state != "done":
         raise CannotFix(done.note or "the start failed and was rolled back")
-
-
-def _nothing_more(items: Sequence[ItemRecord]) -> list[str | None]:
-    """Verify nothing more: the step itself succeeds only if the gateway stays up."""
-    return [None] * len(items)

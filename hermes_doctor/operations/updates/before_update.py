@@ -31,7 +31,6 @@ from hermes_doctor.diagnosis.plugins.built_in import builtin
 from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.hermes.installation import details, find
 from hermes_doctor.hermes.installation.details import InstallationDetails
-from hermes_doctor.hermes.installation.find import Installation
 from hermes_doctor.operations.updates import git_rollback, images
 from hermes_doctor.repair.gateway.manager_commands import owner_of
 
@@ -189,7 +188,9 @@ def back_up(
         store.remove_leftovers()
         omitted = whole_backup.OmittedPaths()
         sources = whole_backup.list_sources(home, store.root, omitted=omitted)
-        installed = hermes_to_update(home, command)
+        installed = (find.of_command_line(command) if command else None) or Probes(
+            home
+        ).hermes.installation()
         backup = store.create(
             sources,
             reason="before an update of Hermes",
@@ -219,13 +220,6 @@ def back_up(
     return record_state(home, backup.id, vault, checked, command)
 
 
-def hermes_to_update(home: Home, command: Sequence[str]) -> Installation | None:
-    """The Hermes that a command will update: the one that it names, else that of the home."""
-    return (find.of_command_line(command) if command else None) or Probes(
-        home
-    ).hermes.installation()
-
-
 def record_state(
     home: Home,
     backup: str | None,
@@ -242,6 +236,11 @@ def record_state(
         seen = replace(seen, clean=git_rollback.is_clean(seen.checkout, owner), revision=revision)
     records = UpdateRecords(home)
     older, store = records.ids(), Vault(home, vault)
+    pids = {
+        other_home: _gateway(Probes(other_home))
+        for other_home in all_homes(home, [])
+        if other_home.path != home.path
+    }
     update = Update(
         id=store.next_id(older),
         backup=backup,
@@ -251,7 +250,7 @@ def record_state(
         started_at=now(),
         known=[[finding.code, finding.subject] for finding in checked.findings],
         gateway=_gateway(probes),
-        beside=_beside(home),
+        beside={str(other.path): pid for other, pid in pids.items() if pid is not None},
         others=other_installations(home, seen),
         sizes=measure(home),
     )
@@ -300,16 +299,6 @@ def _gateway(probes: Probes) -> int | None:
         return None
 
 
-def _beside(home: Home) -> dict[str, int]:
-    """Process ids of the gateways of other homes, such as profiles, by path."""
-    pids = {
-        other_home: _gateway(Probes(other_home))
-        for other_home in all_homes(home, [])
-        if other_home.path != home.path
-    }
-    return {str(other.path): pid for other, pid in pids.items() if pid is not None}
-
-
 _TABLES = ("sessions", "messages")
 _FILES = ("config.yaml", ".env", "auth.json")
 
@@ -317,26 +306,22 @@ _FILES = ("config.yaml", ".env", "auth.json")
 def measure(home: Home) -> dict[str, int]:
     """Count rows of the message history, scheduled jobs, and bytes of the settings, if readable."""
     with contextlib.closing(Probes(home)) as probes:
-        return _measured(probes)
-
-
-def _measured(probes: Probes) -> dict[str, int]:
-    counts = {}
-    for table in _TABLES:
-        try:
-            rows = probes.databases.query(
-                probes.home / "state.db", f"SELECT count(*) FROM {table}"
-            ).rows
-            counts[table] = int(str(rows[0][0]))
-        except (CouldNotLook, OSError, ValueError, IndexError):
-            continue
-    with contextlib.suppress(CouldNotLook, OSError):
-        # One-time jobs may end.
-        counts["jobs"] = sum(job.kind != "once" for job in probes.stores.jobs())
-    for name in _FILES:
-        with contextlib.suppress(OSError):
-            counts[name] = os.path.getsize(probes.home / name)
-    return counts
+        counts = {}
+        for table in _TABLES:
+            try:
+                rows = probes.databases.query(
+                    probes.home / "state.db", f"SELECT count(*) FROM {table}"
+                ).rows
+                counts[table] = int(str(rows[0][0]))
+            except (CouldNotLook, OSError, ValueError, IndexError):
+                continue
+        with contextlib.suppress(CouldNotLook, OSError):
+            # One-time jobs may end.
+            counts["jobs"] = sum(job.kind != "once" for job in probes.stores.jobs())
+        for name in _FILES:
+            with contextlib.suppress(OSError):
+                counts[name] = os.path.getsize(probes.home / name)
+        return counts
 
 
 def lost_data(before: Mapping[str, int], home: Home) -> tuple[str, ...]:

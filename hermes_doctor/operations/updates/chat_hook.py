@@ -131,7 +131,20 @@ def install(home: Home, *, dry_run: bool = False) -> list[Path]:
     """
     launcher.refuse_uncallable()
     for place in hook_homes(home):
-        _refuse(place, home)
+        # Raise Trouble if a file that is not ours would be replaced.
+        folder = place / FOLDER
+        for part in (folder, folder / "bin"):
+            if part.is_symlink():
+                raise Trouble(
+                    "{path} is a link to another folder. Nothing was changed there.", path=part
+                )
+        for path in files(place, home):
+            if os.path.lexists(path) and not _is_ours(path):
+                raise Trouble(
+                    "{path} was not written by hermes-doctor. Move it away, then try again. "
+                    "Nothing was changed.",
+                    path=path,
+                )
     changed = []
     for place in hook_homes(home):
         for path, data in files(place, home).items():
@@ -142,23 +155,6 @@ def install(home: Home, *, dry_run: bool = False) -> list[Path]:
                 disk.make_folder(path.parent)
                 disk.save(path, data, 0o755 if path.name == launcher.NAME else disk.FILE_MODE)
     return [*dict.fromkeys(changed)]
-
-
-def _refuse(hook_home: Home, home: Home) -> None:
-    """Raise Trouble if a file that is not ours would be replaced."""
-    folder = hook_home / FOLDER
-    for place in (folder, folder / "bin"):
-        if place.is_symlink():
-            raise Trouble(
-                "{path} is a link to another folder. Nothing was changed there.", path=place
-            )
-    for path in files(hook_home, home):
-        if os.path.lexists(path) and not _is_ours(path):
-            raise Trouble(
-                "{path} was not written by hermes-doctor. Move it away, then try again. "
-                "Nothing was changed.",
-                path=path,
-            )
 
 
 def _is_ours(path: Path) -> bool:
@@ -184,7 +180,14 @@ def _remove(hook_home: Home, home: Home) -> bool:
     )
     for path in ours:
         disk.remove(path)
-    _drop(folder / "__pycache__")
+    # Remove the bytecode of the handler.
+    cache = folder / "__pycache__"
+    if cache.is_dir() and not cache.is_symlink():
+        for name in os.listdir(cache):
+            if name.startswith("handler."):
+                disk.remove(cache / name)
+        with suppress(OSError):
+            disk.remove_folder(cache)
     with suppress(OSError):
         disk.remove_folder(folder / "bin")
     launcher.remove_folders([folder, folder.parent] if folder_count == _FOLDERS else [folder])
@@ -220,14 +223,3 @@ def _seen_to(hook_home: Home, home: Home) -> Home | None:
 def _may_run(path: Path) -> bool:
     """Whether the file is executable, if it has to be."""
     return path.name != launcher.NAME or launcher.is_executable(path)
-
-
-def _drop(folder: Path) -> None:
-    """Remove the bytecode of the handler."""
-    if not folder.is_dir() or folder.is_symlink():
-        return
-    for name in os.listdir(folder):
-        if name.startswith("handler."):
-            disk.remove(folder / name)
-    with suppress(OSError):
-        disk.remove_folder(folder)

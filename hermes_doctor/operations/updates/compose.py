@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -111,22 +111,23 @@ def inspect_container(engine: str, container: str, home: Home) -> ComposeContain
         *container_of_compose.files,
         *container_of_compose.variables,
     ):
-        _refuse_place(place, volumes)
+        # Raise if other users, or the container itself, could have written there.
+        if not os.path.isabs(place):
+            raise CannotFix("the Compose files that created it are missing")
+        if any(_is_below(place, source) for source in volumes):
+            raise CannotFix("processes in the container can write to {folder}", folder=place)
+        number = os.environ.get("SUDO_UID", "")
+        if why := why_untrusted(
+            Path(place),
+            strict=True,
+            trusted_uids=(int(number),) if number.isdecimal() and os.geteuid() == 0 else (),
+        ):
+            raise CannotFix("{folder}: {reason}", folder=place, reason=why)
     return container_of_compose
 
 
 def _listed(content: str) -> tuple[str, ...]:
     return tuple(content.split(",")) if content else ()
-
-
-def _refuse_place(place: str, volumes: Sequence[str]) -> None:
-    """Raise if other users, or the container itself, could have written there."""
-    if not os.path.isabs(place):
-        raise CannotFix("the Compose files that created it are missing")
-    if any(_is_below(place, source) for source in volumes):
-        raise CannotFix("processes in the container can write to {folder}", folder=place)
-    if why := why_untrusted(Path(place), strict=True, trusted_uids=_caller()):
-        raise CannotFix("{folder}: {reason}", folder=place, reason=why)
 
 
 def _is_below(place: str, folder: str) -> bool:
@@ -135,12 +136,6 @@ def _is_below(place: str, folder: str) -> bool:
         return False
     there, above = os.path.realpath(place), os.path.realpath(folder)
     return os.path.commonpath((there, above)) == above
-
-
-def _caller() -> tuple[int, ...]:
-    """The uid of the user who called sudo, who could do the same as root anyway."""
-    number = os.environ.get("SUDO_UID", "")
-    return (int(number),) if number.isdecimal() and os.geteuid() == 0 else ()
 
 
 def refuse_different(engine: str, container: ComposeContainer) -> None:

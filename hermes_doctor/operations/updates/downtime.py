@@ -115,22 +115,17 @@ def gateways_to_stop(home: Home, update: Update) -> list[GatewayHalt]:
             and images.is_container_image(update.before)
         )
         known = before is not None and contained
-        service = _service(member, update, known=known)
+        try:
+            service = control.gateway_control(Probes(member))
+        except CannotFix:
+            if known or _is_needed(member, update):
+                raise
+            service = None
         if service is not None:
             ran = before is not None and service.keeps and not service.was_stopped_on_purpose()
             if ran or _is_needed(member, update) or service.restless():
                 halts.append(GatewayHalt(member, service, update, records, ran))
     return halts
-
-
-def _service(home: Home, update: Update, *, known: bool) -> GatewayControl | None:
-    """The gateway control of a home; raise CannotFix if it is needed and unknown."""
-    try:
-        return control.gateway_control(Probes(home))
-    except CannotFix:
-        if known or _is_needed(home, update):
-            raise
-        return None
 
 
 def _is_needed(home: Home, update: Update) -> bool:

@@ -79,15 +79,6 @@ def is_container_image(details: InstallationDetails) -> bool:
     return details.kind == IMAGE and details.where.startswith(_PLACE)
 
 
-def current_image(recorded: InstallationDetails) -> InstallationDetails | None:
-    """The image that the container of that name has now; raise CouldNotLook if it is unknown."""
-    engine, name = docker.engine(), _name(recorded)
-    if engine is None:
-        raise CouldNotLook("no container engine was found")
-    unit = docker.inspect(engine, name, Path("/"), limit=docker.PATIENCE)
-    return _seen(unit) if unit else None
-
-
 def _name(details: InstallationDetails) -> str:
     name = details.where.removeprefix(_PLACE)
     if not NAME.fullmatch(name):
@@ -107,9 +98,6 @@ def _seen(unit: Unit) -> InstallationDetails:
         revision=image,
         source=told.get("ImageName", ""),
     )
-
-
-# -- the mark ------------------------------------------------------------------------------
 
 
 def mark(id: str) -> str:
@@ -135,9 +123,6 @@ def tag_previous_image(details: InstallationDetails, id: str, older: Sequence[st
                 run_checked([engine, "rmi", name], env=os.environ, limit=docker.PATIENCE)
         except (CannotFix, KeyError, TypeError):
             continue  # it is gone, or a container uses it
-
-
-# -- the way back --------------------------------------------------------------------------
 
 
 def image_rollback(
@@ -229,8 +214,11 @@ def _made(engine: str, now: InstallationDetails | None, home: Home) -> compose.C
 
 def hermes_in_place_of(recorded: InstallationDetails) -> InstallationDetails | None:
     """The Hermes that is now in the place of `recorded`; None if there is none."""
-
     if is_container_image(recorded):
-        return current_image(recorded)
+        engine, name = docker.engine(), _name(recorded)
+        if engine is None:
+            raise CouldNotLook("no container engine was found")
+        unit = docker.inspect(engine, name, Path("/"), limit=docker.PATIENCE)
+        return _seen(unit) if unit else None
     installed = installation_at(Path(recorded.where))
     return read_details(installed) if installed else None

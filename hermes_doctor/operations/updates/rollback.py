@@ -76,7 +76,12 @@ def plan(home: Home, update: Update, after: InstallationDetails | None) -> Plan:
     if before.kind == GIT:
         way = git_rollback.checkout_rollback(before, after, update.id, owner)
     if images.is_container_image(before):
-        return _exchange(home, update, before)
+        command_lines = images.image_rollback(home, before, update)
+        note = f"{before.source} is the previous image again, for every container that uses it."
+        return _runnable(
+            [RollbackCommand(words, as_current_user=True) for words in command_lines],
+            (note,) if command_lines else (),
+        )
     if before.kind == IMAGE:
         if after is not None and _same(before, after):
             return Plan()
@@ -86,16 +91,6 @@ def plan(home: Home, update: Update, after: InstallationDetails | None) -> Plan:
         )
     command_lines = [*way.commands, *package_rollback(home, before, after, owner)]
     return _runnable([RollbackCommand(words) for words in command_lines], way.notes)
-
-
-def _exchange(home: Home, update: Update, before: InstallationDetails) -> Plan:
-    """Plan the return to the previous container image."""
-    command_lines = images.image_rollback(home, before, update)
-    note = f"{before.source} is the previous image again, for every container that uses it."
-    return _runnable(
-        [RollbackCommand(words, as_current_user=True) for words in command_lines],
-        (note,) if command_lines else (),
-    )
 
 
 def _runnable(commands: Sequence[RollbackCommand], notes: tuple[str, ...] = ()) -> Plan:

@@ -56,7 +56,6 @@ def kinds() -> list[StartupFile]:
 
 
 def login_shell() -> str:
-    """The login shell of this user."""
     return os.path.basename(os.environ.get("SHELL") or _of_account() or "sh")
 
 
@@ -149,7 +148,7 @@ def refuse_unwritable() -> None:
                 file=kind.file,
                 target=os.readlink(kind.file),
             )
-        if _is_broken(_text(kind.file)):
+        if BEGIN in _without(_text(kind.file)):
             raise Trouble(
                 "{file} has a line '{line}' without its end. Remove that block yourself, "
                 "then try again. Nothing was changed in it.",
@@ -209,11 +208,6 @@ def _has(kind: StartupFile, text: str) -> bool:
         for made in (False, True)
         for number in numbers
     )
-
-
-def _is_broken(text: str) -> bool:
-    """Whether a block has lost its end, so that it is unclear which lines are ours."""
-    return BEGIN in _without(text)
 
 
 def _without(text: str) -> str:

@@ -73,7 +73,10 @@ def _chat(home: Home) -> UpdatePath:
             if chat_hook.is_from_other_version(place):
                 how = f"not guarded: the hook of {whose} is of another version"
             return UpdatePath(name, False, how, next=INSTALL)
-        running = _running(place)
+        try:
+            running = next(iter(Probes(place).gateway.running()), None)
+        except CouldNotLook:
+            running = None
         written = os.stat(place / chat_hook.FOLDER / "handler.py").st_mtime
         if running is not None and running.started_at.timestamp() < written:
             how = f"not guarded yet: restart {whose}, which reads its hooks only when it starts"
@@ -104,13 +107,6 @@ def _others(home: Home) -> UpdatePath:
         expected=False,
         next="hermes-doctor update-guard -- COMMAND",
     )
-
-
-def _running(home: Home) -> Gateway | None:
-    try:
-        return next(iter(Probes(home).gateway.running()), None)
-    except CouldNotLook:
-        return None
 
 
 def _finds_hermes(gateway: Gateway) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hermes_doctor import __version__
 from hermes_doctor.core.home import Home
@@ -16,19 +15,26 @@ from hermes_doctor.diagnosis.plugins.declare import Check
 from hermes_doctor.diagnosis.plugins.load import Plugins
 from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.operations.history.when_to_record import Recorder
+from hermes_doctor.operations.watch import secret_options
+from hermes_doctor.operations.watch.channels import (
+    Channel,
+    CommandChannel,
+    HermesChannel,
+    WebhookChannel,
+)
+from hermes_doctor.operations.watch.child_process import ChildProcesses
+from hermes_doctor.operations.watch.consent import RepairBudget
 from hermes_doctor.operations.watch.event_lines import EventPrinter
+from hermes_doctor.operations.watch.examination_apart import ExaminationApart, Separate
+from hermes_doctor.operations.watch.heal import Healer
+from hermes_doctor.operations.watch.healing_apart import RepairApart
 from hermes_doctor.operations.watch.muting import Muting
+from hermes_doctor.operations.watch.notices import Notices
 from hermes_doctor.operations.watch.rounds import Watch
 from hermes_doctor.operations.watch.store import WatchStateFiles
+from hermes_doctor.operations.watch.web_address import FAIL_OPTION, OPTION, HeartbeatSender
 from hermes_doctor.repair.schedule import durations
 from hermes_doctor.repair.schedule.durations import format_duration
-
-if TYPE_CHECKING:
-    from hermes_doctor.operations.watch.channels import Channel
-    from hermes_doctor.operations.watch.examination_apart import Separate
-    from hermes_doctor.operations.watch.heal import Healer
-    from hermes_doctor.operations.watch.heartbeat import HeartbeatSender
-    from hermes_doctor.operations.watch.notices import Notices
 
 SHORTEST = 1.0
 
@@ -75,12 +81,10 @@ class WatchOptions(NamedTuple):
 
 
 def interval_seconds(chosen: WatchOptions) -> float:
-    """Seconds between two rounds."""
     return durations.parse_seconds(chosen.interval, "--interval", least=SHORTEST)
 
 
 def validate(chosen: WatchOptions, home: Home, plugins: Plugins) -> None:
-    """Raise Trouble if an option is invalid."""
     interval_seconds(chosen)
     _notices(chosen.notify, home)
     _heartbeat(chosen)
@@ -154,11 +158,6 @@ def use_child_processes(
 
     With `examine_unchanged`, it examines the home in each round, also if nothing has changed.
     """
-    from hermes_doctor.operations.watch.child_process import ChildProcesses
-    from hermes_doctor.operations.watch.examination_apart import ExaminationApart
-    from hermes_doctor.operations.watch.heal import Healer
-    from hermes_doctor.operations.watch.healing_apart import RepairApart
-
     children = ChildProcesses()
     home = None if examine_unchanged else watch.home
     examination = ExaminationApart(watch.examine, plugins, children, separate, home)
@@ -174,9 +173,6 @@ def _heartbeat(chosen: WatchOptions) -> HeartbeatSender | None:
         if chosen.heartbeat_fail is not None:
             raise Trouble("--heartbeat-fail needs --heartbeat.")
         return None
-    from hermes_doctor.operations.watch import secret_options
-    from hermes_doctor.operations.watch.heartbeat import FAIL_OPTION, OPTION, HeartbeatSender
-
     bad = chosen.heartbeat_fail
     return HeartbeatSender(
         secret_options.option_value(chosen.heartbeat, OPTION),
@@ -185,9 +181,6 @@ def _heartbeat(chosen: WatchOptions) -> HeartbeatSender | None:
 
 
 def _healer(watch: Watch, plugins: Plugins, asked: HealOptions, options: str) -> Healer:
-    from hermes_doctor.operations.watch.heal import Healer
-    from hermes_doctor.operations.watch.repair_budget import RepairBudget
-
     memory = watch.memory
     return Healer(
         home=watch.home,
@@ -231,14 +224,6 @@ def _notices(ways: NotifyOptions, home: Home) -> Notices | None:
         ) from None
     if not (ways.command or ways.webhook or ways.hermes):
         return None
-    from hermes_doctor.operations.watch import secret_options
-    from hermes_doctor.operations.watch.channels import (
-        CommandChannel,
-        HermesChannel,
-        WebhookChannel,
-    )
-    from hermes_doctor.operations.watch.notices import Notices
-
     channels: list[Channel] = []
     if ways.command:
         channels.append(CommandChannel(ways.command))

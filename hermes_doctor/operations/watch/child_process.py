@@ -182,14 +182,11 @@ def _live(
             prctl(_DIE_WITH_PARENT, signal.SIGKILL)
         if os.getppid() == parent:
             close_others(writing, *keep)
-            _write(writing, transfer.dump(work(), MODULES) + END)
+            data = transfer.dump(work(), MODULES) + END
+            left = memoryview(data)
+            while left:
+                left = left[os.write(writing, left) :]
     except BaseException:  # noqa: BLE001 (the process ends without a result, which is reported)
         os._exit(1)
     finally:
         os._exit(0)
-
-
-def _write(fd: int, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[os.write(fd, left) :]

@@ -38,7 +38,6 @@ class MachineClock:
         """The boot id; empty if the system has none."""
 
     def read(self) -> ClockReading:
-        """Read all clocks."""
         which = getattr(time, "CLOCK_BOOTTIME", None)
         awake = time.clock_gettime(which) if which is not None else None
         return ClockReading(time.monotonic(), awake, time.time())
@@ -49,7 +48,6 @@ class MachineClock:
         return now.wall if now.boottime is None else now.boottime
 
     def now(self) -> datetime:
-        """The current time of day, in UTC."""
         return datetime.fromtimestamp(self.read().wall, UTC)
 
 

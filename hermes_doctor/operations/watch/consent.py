@@ -1,4 +1,4 @@
-"""Decides which findings a watch may repair without asking.
+"""Decides which findings a watch may repair without asking, and counts its repairs.
 
 A finding is due when it was found several times in a row, is at least a warning, and has a fix that
 need not ask: one marked safe, or one that the operator agreed to beforehand. The watch starts or
@@ -9,14 +9,18 @@ one run inside its own service.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hermes_doctor.core.model import Finding, Report, Safety
 from hermes_doctor.hermes.supervisors.job_names import SERVICE_VARIABLE
 from hermes_doctor.operations.watch.changes import CurrentFinding, is_grave
+from hermes_doctor.operations.watch.events import Key
+from hermes_doctor.operations.watch.state import FailedRepair
+from hermes_doctor.repair.schedule.durations import Budget
 
 if TYPE_CHECKING:
-    from hermes_doctor.repair.gateway.base import GatewayControl
     from hermes_doctor.repair.transaction.plan import PlannedItem
 
 
@@ -59,7 +63,11 @@ def refusal(item: PlannedItem, confirmed: frozenset[str]) -> str | None:
         return "a warning is not enough to start or stop the gateway"
     if item.asks and not item.restarts and item.fix.safety is Safety.SAFE and not agreed:
         return "the gateway was not running when the problem began, so you must agree to a start"
-    for owner in _owners(item):
+    from hermes_doctor.repair.gateway.base import GatewayControl
+    from hermes_doctor.repair.steps.gateway import GatewayStep
+
+    services = [step.service for step in item.steps if isinstance(step, GatewayStep)]
+    for owner in [service for service in services if isinstance(service, GatewayControl)]:
         if not item.restarts and owner.was_stopped_on_purpose():
             return "the gateway was stopped on purpose; it is not started again"
         if os.environ.get(SERVICE_VARIABLE) and not owner.keeps:
@@ -70,10 +78,55 @@ def refusal(item: PlannedItem, confirmed: frozenset[str]) -> str | None:
     return None
 
 
-def _owners(item: PlannedItem) -> list[GatewayControl]:
-    """The supervisors that would start or stop the gateway."""
-    from hermes_doctor.repair.gateway.base import GatewayControl
-    from hermes_doctor.repair.steps.gateway import GatewayStep
+MAX_TRIES = 3
+"""Failed repairs of one problem before the watch leaves it to a person."""
 
-    services = [step.service for step in item.steps if isinstance(step, GatewayStep)]
-    return [service for service in services if isinstance(service, GatewayControl)]
+
+@dataclass
+class RepairBudget:
+    """The repairs and failures so far.
+
+    Times are seconds on the clock that runs as long as the machine is up.
+    """
+
+    budget: Budget
+    repairs: list[float] = field(default_factory=list)
+    failures: dict[Key, FailedRepair] = field(default_factory=dict)
+
+    def since(self, now: float) -> None:
+        """Limit failures read from a file to what this budget could have caused."""
+        for key, (times, until) in self.failures.items():
+            tried = min(max(times, 1), MAX_TRIES)
+            self.failures[key] = FailedRepair(tried, min(until, now + self._wait(tried)))
+
+    def free_at(self, now: float) -> float | None:
+        """When the budget allows the next repair; None if it does now."""
+        self.repairs = [at for at in self.repairs if now - self.budget.period < at <= now]
+        if len(self.repairs) < self.budget.limit:
+            return None
+        return self.repairs[-self.budget.limit] + self.budget.period
+
+    def spend(self, now: float) -> None:
+        self.repairs.append(now)
+
+    def fail(self, key: Key, now: float) -> FailedRepair:
+        """Record a failure: wait for the budget's period, twice as long each time."""
+        times = self.failures[key].times + 1 if key in self.failures else 1
+        failure = FailedRepair(times, now + self._wait(times))
+        self.failures[key] = failure
+        return failure
+
+    def _wait(self, times: int) -> float:
+        return float(self.budget.period * 2 ** (times - 1))
+
+    def may_try(self, key: Key, now: float) -> bool:
+        failure = self.failures.get(key)
+        return failure is None or (failure.times < MAX_TRIES and now >= failure.until)
+
+    def forget(self, current: Mapping[Key, object], now: float) -> None:
+        """Drop the failures of findings that are gone and whose wait is over."""
+        self.failures = {
+            key: failure
+            for key, failure in self.failures.items()
+            if key in current or now < failure.until
+        }

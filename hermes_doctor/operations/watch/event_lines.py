@@ -58,35 +58,28 @@ class EventPrinter:
         if self.out is None:  # closed by the caller
             return
         try:
-            self._write(event)
+            if self.json:
+                print(json.dumps(masked(event.document(self.home))), file=self.out)
+            elif self.journal:
+                line = fit_encoding(clean(_whole(event)), self.out)
+                print(f"<{priority(event)}>{line}", file=self.out)
+            elif self.out.isatty():
+                day, self._day = self._day, _time(event.at)[:10]
+                show([row((self._day, "faint"))] if day != self._day else [], self.out)
+                show(lines(event), self.out)
+            else:
+                show([row(f"{_time(event.at)} ", _whole(event))], self.out)
+            self.out.flush()
         except BrokenPipeError:
             raise
         except (OSError, ValueError) as error:  # a full disk, a terminal that is gone
-            self._complain(error)
-
-    def _complain(self, error: Exception) -> None:
-        """Report once on stderr that events cannot be printed; the watch continues."""
-        if self._mute or sys.stderr is None:
-            return
-        self._mute = True
-        why = (getattr(error, "strerror", None) or type(error).__name__).lower()
-        text = f"hermes-doctor: could not print events ({why}); the watch continues"
-        with contextlib.suppress(OSError, ValueError):
-            print(text, file=sys.stderr, flush=True)  # noqa: T201
-
-    def _write(self, event: WatchEvent) -> None:
-        if self.json:
-            print(json.dumps(masked(event.document(self.home))), file=self.out)
-        elif self.journal:
-            line = fit_encoding(clean(_whole(event)), self.out)
-            print(f"<{priority(event)}>{line}", file=self.out)
-        elif self.out.isatty():
-            day, self._day = self._day, _time(event.at)[:10]
-            show([row((self._day, "faint"))] if day != self._day else [], self.out)
-            show(lines(event), self.out)
-        else:
-            show([row(f"{_time(event.at)} ", _whole(event))], self.out)
-        self.out.flush()
+            # Report once on stderr that events cannot be printed; the watch continues.
+            if not self._mute and sys.stderr is not None:
+                self._mute = True
+                why = (getattr(error, "strerror", None) or type(error).__name__).lower()
+                text = f"hermes-doctor: could not print events ({why}); the watch continues"
+                with contextlib.suppress(OSError, ValueError):
+                    print(text, file=sys.stderr, flush=True)  # noqa: T201
 
 
 def trouble_line(message: str) -> str:

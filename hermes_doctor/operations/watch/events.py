@@ -79,7 +79,6 @@ class WatchEvent(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """The code and subject of the finding."""
         return self.code, self.subject
 
     @property
@@ -95,7 +94,6 @@ class WatchEvent(NamedTuple):
         return clean(f"{self.kind.value}: {level}{about}{full_title(self)}")
 
     def document(self, home: str) -> dict[str, Any]:
-        """The event as JSON data."""
         return {
             "schema": SCHEMA,
             "time": self.at.isoformat(timespec="seconds"),

@@ -10,7 +10,7 @@ import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,11 +23,11 @@ from hermes_doctor.diagnosis.examination.check_threads import describe_crash
 from hermes_doctor.diagnosis.examination.liveness import is_answering
 from hermes_doctor.diagnosis.plugins.load import Plugins
 from hermes_doctor.diagnosis.probes.probes import Probes
-from hermes_doctor.operations.watch import consent, cut_off_runs, repair_run
+from hermes_doctor.operations.watch import consent, repair_runs
 from hermes_doctor.operations.watch.clocks import MachineClock
+from hermes_doctor.operations.watch.consent import MAX_TRIES, RepairBudget
 from hermes_doctor.operations.watch.events import EventKind, Key, WatchEvent
 from hermes_doctor.operations.watch.healing_lease import Lease
-from hermes_doctor.operations.watch.repair_budget import MAX_TRIES, RepairBudget
 from hermes_doctor.operations.watch.signals import Signals
 from hermes_doctor.operations.watch.state import WatchState
 from hermes_doctor.operations.watch.store import WatchStateFiles
@@ -108,7 +108,7 @@ class Healer:
         named = {one.subject: one for one in report.findings}
         cut_off = {
             named[id].key if id in named else ("", id): named.get(id)
-            for id in cut_off_runs.unfinished_runs(self.home)
+            for id in repair_runs.unfinished_runs(self.home)
         }
         keys = {*(one.key for one in due), *cut_off}
         self.later = {key: at for key, at in self.later.items() if key in keys}
@@ -187,8 +187,6 @@ class Healer:
         )
 
     def _clock(self, seconds: float) -> str:
-        from datetime import timedelta
-
         return f"{(self.clock.now() + timedelta(seconds=seconds)).astimezone():%H:%M}"
 
     def held(
@@ -210,8 +208,6 @@ class Healer:
                 subject=finding.subject if finding else "",
             )
         ]
-
-    # -- the repair ------------------------------------------------------------------------
 
     def _work(
         self, cut_off: Mapping[Key, Finding | None], due: Sequence[Finding], at: datetime
@@ -237,7 +233,7 @@ class Healer:
         for key in cut_off:
             self.later[key] = self.clock.boot_clock() + PAUSE
         try:
-            ended, why = cut_off_runs.finish_runs(self.home, self._verify())
+            ended, why = repair_runs.finish_runs(self.home, self._verify())
         except Interrupted:
             self.signals.ending = True
             return [], None
@@ -250,7 +246,7 @@ class Healer:
         events: list[WatchEvent] = []
         try:
             chosen = []
-            for item in repair_run.plan_repairs(self.home, self.plugins, due):
+            for item in repair_runs.plan_repairs(self.home, self.plugins, due):
                 if consent.is_too_early(
                     item, self.memory.standing.get(item.finding.key), self.min_rounds
                 ):
@@ -269,7 +265,7 @@ class Healer:
             if why:
                 return [*events, *self.held(OTHER, why, at)], False
             self._spend()
-            run = repair_run.apply_plans(self.home, self.vault, chosen, self._verify())
+            run = repair_runs.apply_plans(self.home, self.vault, chosen, self._verify())
             return [*events, *self._outcomes(chosen, run, at)], True
         except Interrupted:
             self.signals.ending = True
@@ -300,7 +296,7 @@ class Healer:
             self.store.save(memory)
 
     def _verify(self) -> Verify:
-        return repair_run.make_verifier(self.home, self.plugins)
+        return repair_runs.make_verifier(self.home, self.plugins)
 
     def _outcomes(
         self, chosen: Sequence[PlannedItem], run: Journal, at: datetime

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.core.model import CouldNotLook, Finding, Trouble
 from hermes_doctor.core.system import root_parent
@@ -81,22 +81,9 @@ class RepairApart:
             os.kill(pid, signal.SIGTERM)
 
 
-class SeparateWork(Protocol):
-    """Does the first in a process of the home's owner if root watches another user's home.
-
-    In any other home, it does what is done `otherwise`.
-    """
-
-    def __call__(
-        self,
-        work: Callable[[], Any],
-        *,
-        otherwise: Callable[[], Any],
-        modules: tuple[str, ...],
-        actions: Mapping[str, Callable[..., Any]],
-        keep: Sequence[int],
-    ) -> Any:
-        """Return the result."""
+SeparateWork = Callable[..., Any]
+"""Does the work in a process of the home's owner if root watches another user's home; in any other
+home, does what is done `otherwise`."""
 
 
 class RepairAsOwner:
@@ -146,7 +133,6 @@ class RepairAsOwner:
         }
 
     def _count(self) -> None:
-        """Count a repair that is about to begin."""
         self._begun = True
         self._healer.count()
 

@@ -14,18 +14,23 @@ from hermes_doctor.core.message import ago, count
 from hermes_doctor.core.model import CannotFix, CouldNotLook, Severity, Trouble
 from hermes_doctor.core.preferences import mute_store, places
 from hermes_doctor.core.system import disk
+from hermes_doctor.core.system.accounts import refuse_untrusted
+from hermes_doctor.core.system.own_environment import refuse_cached
 from hermes_doctor.diagnosis.plugins.load import Plugins
+from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.hermes.supervisors.job_names import (
     SYSTEM_STATE,
     state_folder,
     system_state_folder,
 )
-from hermes_doctor.operations.watch import assembly, heartbeat, secret_options
+from hermes_doctor.hermes.supervisors.unit import SYSTEMD_USER
+from hermes_doctor.operations.watch import assembly, secret_options, web_address
 from hermes_doctor.operations.watch.clocks import MachineClock
 from hermes_doctor.operations.watch.healing_lease import Lease
 from hermes_doctor.operations.watch.store import WatchStateFiles
+from hermes_doctor.repair.gateway.manager_commands import owner_of
 from hermes_doctor.repair.schedule import crontab
-from hermes_doctor.repair.schedule.choose import choose
+from hermes_doctor.repair.schedule.choose import choose, refuse_temporary_home
 from hermes_doctor.repair.schedule.durations import format_duration
 from hermes_doctor.repair.schedule.jobs import Job, JobManager
 
@@ -45,9 +50,6 @@ def prepare(
     folders: Sequence[Path] = (),
 ) -> tuple[JobManager, Job]:
     """Choose the manager and build the job from the options."""
-    from hermes_doctor.core.system.own_environment import refuse_cached
-    from hermes_doctor.repair.schedule.choose import refuse_temporary_home
-
     refuse_cached()
     refuse_temporary_home(home.path)
     assembly.validate(chosen, home, plugins)
@@ -55,7 +57,8 @@ def prepare(
     folder = _folder(home, system)
     user = _user(home, chosen) if system else None
     if system and user is None:
-        _refuse_untrusted()
+        for place in (Path(sys.executable), Path(__file__)):
+            refuse_untrusted(place, None)
     return manager, Job(
         home,
         tuple(_options(chosen, WatchStateFiles(home, folder), folders)),
@@ -74,8 +77,8 @@ def install(manager: JobManager, job: Job, chosen: assembly.WatchOptions) -> boo
     secrets = (
         (store.webhook, ways.webhook, "--notify-webhook"),
         (store.command, ways.command, "--notify-command"),
-        (store.heartbeat, chosen.heartbeat, heartbeat.OPTION),
-        (store.heartbeat_fail, chosen.heartbeat_fail, heartbeat.FAIL_OPTION),
+        (store.heartbeat, chosen.heartbeat, web_address.OPTION),
+        (store.heartbeat_fail, chosen.heartbeat_fail, web_address.FAIL_OPTION),
     )
     before = {path: _kept(store, path) for path in store.secrets if os.path.lexists(path)}
     folders = [*_missing(store.folder), *_missing(places.SYSTEM)]
@@ -84,7 +87,14 @@ def install(manager: JobManager, job: Job, chosen: assembly.WatchOptions) -> boo
             _keep(store, path, secret_options.option_value(given, option) if given else "")
             for path, given, option in secrets
         ]
-        return _install(manager, job, renewed=any(changed))
+        renewed = any(changed)
+        if job.folder.is_relative_to(SYSTEM_STATE) and not job.user:
+            mute_store.make_system_folder()
+        installed = manager.install(job)
+        if renewed and not installed:  # it reads its secrets only when it starts
+            manager.remove(job)
+            manager.install(job)
+        return installed or renewed
     except BaseException:
         for path in store.secrets:
             if path not in before or before[path]:  # one that could not be read is left alone
@@ -98,17 +108,6 @@ def install(manager: JobManager, job: Job, chosen: assembly.WatchOptions) -> boo
 def _missing(folder: Path) -> list[Path]:
     """A folder and those above it that do not exist, the deepest first."""
     return [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
-
-
-def _install(manager: JobManager, job: Job, *, renewed: bool) -> bool:
-    """Install the job; one that runs is started again if its secrets were renewed."""
-    if job.folder.is_relative_to(SYSTEM_STATE) and not job.user:
-        mute_store.make_system_folder()
-    installed = manager.install(job)
-    if renewed and not installed:  # it reads its secrets only when it starts
-        manager.remove(job)
-        manager.install(job)
-    return installed or renewed
 
 
 def secret_file_lines(job: Job) -> Iterator[str]:
@@ -185,12 +184,10 @@ def remove_state(job: Job) -> list[Path]:
 
 
 def store_of(job: Job) -> WatchStateFiles:
-    """The state files of the watch of a job."""
     return WatchStateFiles(job.home, job.folder)
 
 
 def _folder(home: Home, system: bool) -> Path:
-    """Where the state is stored."""
     return system_state_folder(home) if system else state_folder()
 
 
@@ -215,7 +212,6 @@ def _keep(store: WatchStateFiles, path: Path, secret: str) -> bool:
 def _options(
     chosen: assembly.WatchOptions, store: WatchStateFiles, folders: Sequence[Path]
 ) -> Iterator[str]:
-    """The options as command-line words."""
     yield from ("--interval", chosen.interval)
     healing, ways = chosen.healing, chosen.notify
     if healing:
@@ -234,9 +230,9 @@ def _options(
     if ways.hermes:
         yield from ("--notify-hermes", ways.hermes)
     if chosen.heartbeat:
-        yield from (heartbeat.OPTION, f"@{store.heartbeat}")
+        yield from (web_address.OPTION, f"@{store.heartbeat}")
     if chosen.heartbeat_fail:
-        yield from (heartbeat.FAIL_OPTION, f"@{store.heartbeat_fail}")
+        yield from (web_address.FAIL_OPTION, f"@{store.heartbeat_fail}")
     yield from chosen.declined
     if chosen.fail_on:
         yield from ("--fail-on", chosen.fail_on)
@@ -250,10 +246,6 @@ def _options(
 
 def _user(home: Home, chosen: assembly.WatchOptions) -> str | None:
     """The user to run as: the home's owner, or root (None) if only root can control the gateway."""
-    from hermes_doctor.diagnosis.probes.probes import Probes
-    from hermes_doctor.hermes.supervisors.unit import SYSTEMD_USER
-    from hermes_doctor.repair.gateway.manager_commands import owner_of
-
     owner = owner_of(home)
     if owner.uid == 0:
         return None
@@ -272,11 +264,3 @@ def _user(home: Home, chosen: assembly.WatchOptions) -> str | None:
             "Could not find out what restarts the gateway: {reason}.", reason=why
         ) from None
     return owner.name if unit is None or unit.kind == SYSTEMD_USER else None
-
-
-def _refuse_untrusted() -> None:
-    """Raise if another user could change the code that root would run."""
-    from hermes_doctor.core.system.accounts import refuse_untrusted
-
-    for place in (Path(sys.executable), Path(__file__)):
-        refuse_untrusted(place, None)

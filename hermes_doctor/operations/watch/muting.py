@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from hermes_doctor.core.model import Report, Trouble
-from hermes_doctor.core.preferences import places
+from hermes_doctor.core.preferences import mute_store, mutes, places
+from hermes_doctor.diagnosis.examination.verdict import judge
 
 MOST_ENDED = 100
 
@@ -22,9 +23,6 @@ class Muting:
         """Return the report with its muted findings marked, and what the operator should know."""
         if not places.existing(places.MUTES):
             return report, []
-        from hermes_doctor.core.preferences import mute_store, mutes
-        from hermes_doctor.diagnosis.examination.verdict import judge
-
         try:
             places.refuse_inside(report.home)
             known = [one for one in mute_store.load() if one.id not in self.ended]

@@ -98,7 +98,8 @@ class Notices:
         for topic, (state, at) in list(notified.items()):
             if state not in _LASTING and now - at > KEPT:
                 del notified[topic]
-        return self._said()
+        texts = [self._notes.popleft() for _ in range(len(self._notes))]
+        return [WatchEvent(EventKind.NOTE, datetime.now(UTC), text) for text in texts]
 
     def close(self, timeout: float = FAREWELL) -> None:
         """Wait a moment for unsent notices."""
@@ -139,10 +140,6 @@ class Notices:
         if channel.name not in self._failing:
             self._failing.add(channel.name)
             self._notes.append(f"could not send a notice with {channel.name}: {why}")
-
-    def _said(self) -> list[WatchEvent]:
-        texts = [self._notes.popleft() for _ in range(len(self._notes))]
-        return [WatchEvent(EventKind.NOTE, datetime.now(UTC), text) for text in texts]
 
 
 def _topic(event: WatchEvent) -> tuple[Key, str]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.message import count
 from hermes_doctor.core.model import CouldNotLook, Report, Severity, Trouble
 from hermes_doctor.diagnosis.examination.check_threads import describe_crash
-from hermes_doctor.operations.watch import changes, clocks, flaps
+from hermes_doctor.operations.watch import changes, clocks
 from hermes_doctor.operations.watch.clocks import ClockReading, MachineClock
 from hermes_doctor.operations.watch.event_lines import state_summary
 from hermes_doctor.operations.watch.events import EventKind, WatchEvent
@@ -26,26 +26,15 @@ from hermes_doctor.operations.watch.store import WatchStateFiles
 
 if TYPE_CHECKING:
     from hermes_doctor.operations.history.when_to_record import Recorder
-    from hermes_doctor.operations.watch.heartbeat import HeartbeatSender
+    from hermes_doctor.operations.watch.heal import Healer
     from hermes_doctor.operations.watch.notices import Notices
+    from hermes_doctor.operations.watch.web_address import HeartbeatSender
 
 DAY = 86400.0
 HOUR = 3600.0
 """Seconds; single rounds at most this far apart count as one schedule, whatever --interval says."""
 ONE_ROUND = 120.0
 """Seconds that a single round waits for its notices, because its process then ends."""
-
-
-class RepairsFindings(Protocol):
-    """Repairs what is due."""
-
-    def attempt(
-        self, report: Report, memory: WatchState, at: datetime
-    ) -> tuple[list[WatchEvent], bool]:
-        """Repair; return the events and whether to examine again at once."""
-
-    def is_exhausted(self) -> bool:
-        """Whether the budget allows no repair for now."""
 
 
 class Watch:
@@ -70,7 +59,7 @@ class Watch:
         self.notices = notices
         self.forget_last_report: Callable[[], None] = lambda: None
         """Lets the next round examine the home even if nothing has changed."""
-        self.healer: RepairsFindings | None = None
+        self.healer: Healer | None = None
         self.publish: Callable[[Report | None], None] | None = None
         """Called after each round, with None if the home could not be examined."""
         self.history: Recorder | None = None
@@ -107,12 +96,9 @@ class Watch:
         memory.boot = self.clock.boot
         memory.interval, memory.heals = self.interval, self.healer is not None
 
-    def enable(self, healer: RepairsFindings) -> None:
-        """Enable repairs."""
+    def enable(self, healer: Healer) -> None:
         self.healer = healer
         self.memory.heals = True
-
-    # -- the two ways to run ---------------------------------------------------------------
 
     def run(self) -> None:
         """Run rounds until told to stop."""
@@ -170,8 +156,6 @@ class Watch:
             self._trouble(why)
         return self.last_report
 
-    # -- one round -------------------------------------------------------------------------
-
     last_report: Report | None = None
     _event_count = 0
 
@@ -189,7 +173,7 @@ class Watch:
             round_changes = changes.compare(
                 self.memory.standing, self.memory.unanswered, report, at, self.min_rounds
             )
-            flapping = flaps.follow(self.memory.flaps, self.memory.standing, round_changes, at)
+            flapping = changes.follow(self.memory.flaps, self.memory.standing, round_changes, at)
             self._begun = True
             self._begin(report, round_changes.events, at) if begins else None
             for event in (*round_changes.events, *flapping):
@@ -245,19 +229,15 @@ class Watch:
 
     def _inform_monitors(self, report: Report | None) -> None:
         """Write the metrics and send the heartbeat."""
-        self._publish(report)
+        if self.publish is not None:
+            try:
+                self.publish(report)
+            except (OSError, Trouble) as error:
+                self._trouble(str(error))
         if self.heartbeat:
             good = report is not None and self.is_well(report)
             if why := self.heartbeat.beat(good=good):
                 self._trouble(why)
-
-    def _publish(self, report: Report | None) -> None:
-        if self.publish is None:
-            return
-        try:
-            self.publish(report)
-        except (OSError, Trouble) as error:
-            self._trouble(str(error))
 
     def _report(self) -> Report | None:
         """Examine the home if it can be reached."""
@@ -272,7 +252,13 @@ class Watch:
         if known:
             back = WatchEvent(EventKind.BACK, at, "the home is back", was=Severity.ERROR)
             self._say(back)
-        self._mind_the_place(place)
+        if self._place and self._place != place:
+            self._anew()
+            self.memory.failures.clear()
+            self.memory.flaps.clear()
+            text = "the folder of the home was replaced; counting starts again"
+            self._say(WatchEvent(EventKind.GAP, self.clock.now(), text))
+        self._place = self.memory.place = place
         try:
             with self.signals.stoppable():
                 report = self.examine()
@@ -299,16 +285,6 @@ class Watch:
                 )
         self._last = now
 
-    def _mind_the_place(self, place: str) -> None:
-        """Reset the counts and failures when another folder has taken the home's place."""
-        if self._place and self._place != place:
-            self._anew()
-            self.memory.failures.clear()
-            self.memory.flaps.clear()
-            text = "the folder of the home was replaced; counting starts again"
-            self._say(WatchEvent(EventKind.GAP, self.clock.now(), text))
-        self._place = self.memory.place = place
-
     def _anew(self) -> None:
         """Reset the counts of rounds in a row."""
         memory = self.memory
@@ -317,8 +293,6 @@ class Watch:
         memory.standing = {
             key: one._replace(rounds=0, error_rounds=0) for key, one in memory.standing.items()
         }
-
-    # -- telling ---------------------------------------------------------------------------
 
     def _begin(self, report: Report, told: Sequence[WatchEvent], at: datetime) -> None:
         """Report the state at the start, with the findings that were there before."""
@@ -339,7 +313,7 @@ class Watch:
             self.print_event(event)
         except BrokenPipeError:  # the reader has closed the pipe
             self.signals.ending = True
-        if self.notices and not flaps.is_quiet(self.memory.flaps, event):
+        if self.notices and not changes.is_quiet(self.memory.flaps, event):
             self.notices.observe(event, self.memory.notified)
 
     def _trouble(self, text: str) -> None:

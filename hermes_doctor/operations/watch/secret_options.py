@@ -26,7 +26,6 @@ def option_value(value: str, option: str) -> str:
 
 
 def option_file(value: str) -> Path:
-    """The path of @FILE."""
     return Path(value[1:]).expanduser().absolute()
 
 

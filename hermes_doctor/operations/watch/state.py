@@ -6,15 +6,20 @@ neither repeats its notices nor gets a new budget.
 
 from __future__ import annotations
 
+import errno
 import math
+import os
+import stat
+from pathlib import Path
 from typing import Any
 
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import Severity
-from hermes_doctor.operations.history.flapping import Flapping
+from hermes_doctor.core.system import disk
+from hermes_doctor.core.system.privileges import as_owner_of
 from hermes_doctor.operations.history.when_to_record import SingleRounds
-from hermes_doctor.operations.watch import flaps
-from hermes_doctor.operations.watch.changes import CurrentFinding
+from hermes_doctor.operations.watch import changes
+from hermes_doctor.operations.watch.changes import CurrentFinding, Flapping
 from hermes_doctor.operations.watch.clocks import ClockReading
 from hermes_doctor.operations.watch.events import Key
 
@@ -23,6 +28,8 @@ MOST = 1000
 MAX_DEEDS = 20
 VOLATILE_FIELDS = ("round_at", "clocks", "spacing")
 """Fields that change in every round even if nothing happened."""
+_TEXTS = ("boot", "place", "began", "round_at", "away")
+_TIMES = ("spacing", "interval")
 HEALING_FIELDS = ("repairs", "repaired", "failures", "deeds", "heals", "busy_since", "said")
 """Fields that only a watch that heals writes."""
 
@@ -81,18 +88,9 @@ class WatchState:
 
 
 def document(memory: WatchState) -> dict[str, Any]:
-    """The state as JSON data."""
     return {
-        "boot": memory.boot,
-        "place": memory.place,
-        "pid": memory.pid,
-        "began": memory.began,
-        "round_at": memory.round_at,
+        **{name: getattr(memory, name) for name in (*_TEXTS, *_TIMES, "pid", "heals")},
         "clocks": list(memory.clocks) if memory.clocks else None,
-        "spacing": memory.spacing,
-        "interval": memory.interval,
-        "heals": memory.heals,
-        "away": memory.away,
         "standing": [
             [
                 *key,
@@ -122,16 +120,13 @@ def document(memory: WatchState) -> dict[str, Any]:
 def parse(data: Any) -> WatchState:
     """Parse a stored state; bad data raises ValueError, KeyError, TypeError or AttributeError."""
     watch_state = WatchState()
-    watch_state.boot = str(data["boot"])
-    watch_state.place = str(data["place"])
+    for name in _TEXTS:
+        setattr(watch_state, name, str(data[name]))
+    for name in _TIMES:
+        setattr(watch_state, name, _number(data[name]))
     watch_state.pid = int(data["pid"])
-    watch_state.began = str(data["began"])
-    watch_state.round_at = str(data["round_at"])
     watch_state.clocks = _reading(data["clocks"])
-    watch_state.spacing = _number(data["spacing"])
-    watch_state.interval = _number(data["interval"])
     watch_state.heals = bool(data["heals"])
-    watch_state.away = str(data["away"])
     watch_state.standing = {
         (str(code), str(subject)): CurrentFinding(
             Severity(severity), str(title), str(check), _count(seen), _count(grave), True in muted
@@ -156,7 +151,7 @@ def parse(data: Any) -> WatchState:
     watch_state.flaps = {
         (str(code), str(subject)): _flapping(str(states), bool(flapping), *more)
         for code, subject, states, flapping, *more in data.get("flaps", [])
-        if flaps.is_valid(str(states))
+        if changes.is_valid(str(states))
     }
     if data.get("recorded") is not None:
         digest, written, seen = data["recorded"]
@@ -168,9 +163,9 @@ def parse(data: Any) -> WatchState:
 
 def _flapping(states: str, flapping: bool, *more: Any) -> Flapping:
     if not more:  # stored by an older watch
-        return flaps.restored(states, flapping)
+        return changes.restored(states, flapping)
     title, check, muted, reported = more
-    return flaps.restored(states, flapping, str(title), str(check), muted is True, str(reported))
+    return changes.restored(states, flapping, str(title), str(check), muted is True, str(reported))
 
 
 def _number(value: Any) -> float:
@@ -192,3 +187,19 @@ def _reading(value: Any) -> ClockReading | None:
         return None
     steady, awake, wall = value
     return ClockReading(_number(steady), None if awake is None else _number(awake), _number(wall))
+
+
+def open_lock_file(path: Path, *, create: bool) -> int:
+    """Open a lock file; it must be a regular file, never a FIFO or a symbolic link.
+
+    Root opens it with the privileges of the folder's owner and rejects files of other users.
+    """
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+    with as_owner_of(path) as here:
+        fd = os.open(here, flags | (os.O_CREAT if create else 0), disk.FILE_MODE)
+        owner = os.geteuid()
+    st = os.fstat(fd)
+    if not stat.S_ISREG(st.st_mode) or (os.geteuid() == 0 and st.st_uid not in (0, owner)):
+        os.close(fd)
+        raise OSError(errno.EPERM, "the lock file was replaced", str(path))
+    return fd

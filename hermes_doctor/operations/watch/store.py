@@ -16,10 +16,10 @@ from hermes_doctor.core.outgoing import masked
 from hermes_doctor.core.system import disk
 from hermes_doctor.core.system.files import MEGABYTE, read
 from hermes_doctor.core.system.privileges import as_owner_of
+from hermes_doctor.hermes.processes import open_files
 from hermes_doctor.hermes.supervisors.job_names import identity, state_folder
 from hermes_doctor.operations.watch import state as memories
-from hermes_doctor.operations.watch.lock_file import open_lock_file
-from hermes_doctor.operations.watch.state import WatchState
+from hermes_doctor.operations.watch.state import WatchState, open_lock_file
 
 SCHEMA = "hermes-doctor/watch/1"
 _NONE = (OSError, CouldNotLook, Trouble, ValueError, OverflowError, RecursionError)
@@ -134,7 +134,5 @@ class WatchStateFiles:
 
     def holder(self) -> int | None:
         """The process that heals this home; 0 if it cannot be identified."""
-        from hermes_doctor.hermes.processes import open_files
-
         pids = open_files.lock_holders([self.lock]).get(self.lock, [])
         return next(iter(pids), None)

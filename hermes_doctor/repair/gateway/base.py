@@ -9,17 +9,18 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.message import duration, listed
 from hermes_doctor.core.model import CannotFix, CouldNotLook
 from hermes_doctor.core.system import disk, progress, time_limits
-from hermes_doctor.diagnosis.probes.pulse import OLD
+from hermes_doctor.diagnosis.probes.next_start import fails_repeatedly
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.diagnosis.probes.pulse import OLD, Pulse
 from hermes_doctor.hermes.processes.home_of import holds_lock_in
 from hermes_doctor.hermes.processes.process_stat import pid_in_namespace
-from hermes_doctor.repair.gateway import planned_stop
-from hermes_doctor.repair.gateway.copied_home import refuse_copied_home
+from hermes_doctor.repair.gateway import process_handle
+from hermes_doctor.repair.gateway.hermes_command import refuse_copied_home
 from hermes_doctor.repair.gateway.process_handle import (
     Origin,
     ProcessHandle,
@@ -27,10 +28,6 @@ from hermes_doctor.repair.gateway.process_handle import (
     read_origin,
 )
 from hermes_doctor.repair.gateway.startup_proof import StoppedAgain, wait_for_proof
-
-if TYPE_CHECKING:
-    from hermes_doctor.diagnosis.probes.probes import Probes
-    from hermes_doctor.diagnosis.probes.pulse import Pulse
 
 STARTS = "gateway-starts.log"
 """The latest starts, which Hermes counts."""
@@ -47,7 +44,12 @@ DEATH = 10.0
 
 
 class GatewayControl:
-    """Gateway control for one home; each subclass works through one kind of supervisor."""
+    """Gateway control for one home; each subclass works through one kind of supervisor.
+
+    The contract: `stop` returns only when the process is gone, and `start` only when a new one
+    has stayed up and works on this home; otherwise both raise `CannotFix` within `limit` seconds.
+    Neither ever acts by process name or on the process of another home.
+    """
 
     keeps = True
     """Whether the supervisor starts the gateway, and not a process of ours."""
@@ -69,8 +71,6 @@ class GatewayControl:
 
     def __hash__(self) -> int:
         return hash(self.describe())
-
-    # -- what each supervisor implements ---------------------------------------------------
 
     def describe(self) -> str:
         """Say how the gateway is started, such as `in the background`; for the plan."""
@@ -115,8 +115,6 @@ class GatewayControl:
     def refuse(self) -> None:
         """Raise CannotFix if we cannot control the supervisor, before anything is done."""
 
-    # -- the contract ----------------------------------------------------------------------
-
     def notes(self) -> Sequence[str]:
         """Notes from stopping and starting, for the receipt."""
         return tuple(self._said)
@@ -155,7 +153,7 @@ class GatewayControl:
             self.ask_to_stop(process)
             self._asked = pid
             self._wait(process, frozen, told, limit)
-        planned_stop.clear(self.home, number)
+        process_handle.clear_announcement(self.home, number)
 
     def waits(self, pid: int) -> bool:
         """Whether a process has started but does not work yet: it does not hold the lock."""
@@ -163,8 +161,6 @@ class GatewayControl:
 
     def note_loop(self) -> None:
         """Note whether the gateway is in a crash loop, as long as that can be seen."""
-        from hermes_doctor.diagnosis.probes.next_start import fails_repeatedly
-
         probes = self.probes()
         with contextlib.suppress(CouldNotLook):
             fails = probes.health.next_start() is not None or fails_repeatedly(
@@ -235,8 +231,6 @@ class GatewayControl:
 
     def probes(self) -> Probes:
         """Fresh probes without cached answers."""
-        from hermes_doctor.diagnosis.probes.probes import Probes
-
         return Probes(self.home)
 
     def open_home_folder(self) -> int:
@@ -252,8 +246,6 @@ class GatewayControl:
             return fd
         os.close(fd)
         raise CannotFix("Another folder has replaced the home. Run the check again.")
-
-    # -- stopping --------------------------------------------------------------------------
 
     def _stuck(self, pid: int) -> Pulse | None:
         """The pulse of a process if its event loop is frozen now, or may be; else None."""
@@ -293,7 +285,13 @@ class GatewayControl:
                 needed = WAKING if held else GRACE if frozen.certain else SILENCE
                 if spent >= needed:
                     more = "" if frozen.certain else f", again and again for {spent:.0f} s"
-                    self._kill(process, frozen.what + more)
+                    proof = frozen.what + more
+                    process.send(signal.SIGKILL)
+                    if not process.wait_for_end(time_limits.stretch(DEATH)):
+                        raise CannotFix(
+                            "Process {pid} cannot be killed. Restart the machine.", pid=process.pid
+                        )
+                    self._said.append(f"process {process.pid} was frozen and was killed: {proof}")
                     return
                 progress.report(f"watching whether process {process.pid} is stuck", spent / needed)
             if time.monotonic() - asked >= limit:
@@ -303,12 +301,6 @@ class GatewayControl:
                     pid=process.pid,
                     time=duration(limit),
                 )
-
-    def _kill(self, process: ProcessHandle, proof: str) -> None:
-        process.send(signal.SIGKILL)
-        if not process.wait_for_end(time_limits.stretch(DEATH)):
-            raise CannotFix("Process {pid} cannot be killed. Restart the machine.", pid=process.pid)
-        self._said.append(f"process {process.pid} was frozen and was killed: {proof}")
 
 
 def _place(folder: Path | int) -> tuple[int, int, int] | None:

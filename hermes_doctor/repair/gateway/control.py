@@ -11,7 +11,6 @@ from hermes_doctor.core.model import CannotFix, CouldNotLook
 from hermes_doctor.core.system import root_parent
 
 if TYPE_CHECKING:
-    from hermes_doctor.core.home import Home
     from hermes_doctor.core.model import Gateway
     from hermes_doctor.diagnosis.probes.probes import Probes
     from hermes_doctor.hermes.supervisors.find import Supervision
@@ -53,9 +52,18 @@ def _of(probes: Probes) -> GatewayControl:
             pid=holder,
         )
     if not gateways:
-        from hermes_doctor.repair.gateway.copied_home import refuse_copied_home
+        from hermes_doctor.repair.gateway.hermes_command import refuse_copied_home
 
-        _refuse_second(probes)
+        try:
+            server = probes.gateway.served_by()
+        except CouldNotLook as why:
+            raise CannotFix(str(why)) from None
+        if server is not None:
+            raise CannotFix(
+                "The gateway of the root home (process {pid}) serves this profile, so a second one "
+                "would answer, too. Restart the gateway of the root home.",
+                pid=server.pid,
+            )
         refuse_copied_home(probes)
     refuse_inside([gateway.pid for gateway in gateways])
     if len(gateways) > 1:
@@ -76,20 +84,6 @@ def refuse_inside(pids: list[int]) -> None:
 
     if os.environ.get("_HERMES_GATEWAY") or (pids and set(pids) & set(ancestors())):
         raise CannotFix(INSIDE)
-
-
-def _refuse_second(probes: Probes) -> None:
-    """Refuse to start a second gateway for a profile that the root home's gateway serves."""
-    try:
-        server = probes.gateway.served_by()
-    except CouldNotLook as why:
-        raise CannotFix(str(why)) from None
-    if server is not None:
-        raise CannotFix(
-            "The gateway of the root home (process {pid}) serves this profile, so a second one "
-            "would answer, too. Restart the gateway of the root home.",
-            pid=server.pid,
-        )
 
 
 def _refuse_strangers(probes: Probes, gateways: list[Gateway]) -> None:
@@ -184,15 +178,19 @@ def proxies(units: tuple[Unit, ...]) -> dict[str, str]:
 
 
 def control_of_unit(probes: Probes, unit: Unit) -> GatewayControl:
-    """Make the gateway control for one supervisor unit."""
     from hermes_doctor.hermes.supervisors import unit as kinds
 
     home = probes.home
     if unit.kind in (kinds.SYSTEMD_USER, kinds.SYSTEMD_SYSTEM):
         from hermes_doctor.core.system.accounts import account
+        from hermes_doctor.hermes.supervisors.unit import runs_gateway, split_command
+        from hermes_doctor.repair.gateway.hermes_command import names_profile, refuse_other_profile
+        from hermes_doctor.repair.gateway.manager_commands import owner_of
         from hermes_doctor.repair.gateway.service_managers import SystemdManager, SystemdUnit
 
-        _refuse_led_away(home, unit)
+        if runs_gateway(unit.program) and not names_profile(split_command(unit.program)):
+            folder = unit.environment.get("HOME") or owner_of(home).folder
+            refuse_other_profile(home, folder, unit.name)
         user = account(unit.manager) if unit.manager is not None else None
         return SystemdUnit(home, unit.name, SystemdManager(user))
     if unit.kind == kinds.LAUNCHD:
@@ -220,14 +218,3 @@ def control_of_unit(probes: Probes, unit: Unit) -> GatewayControl:
         unit=unit.name,
         kind=unit.kind,
     )
-
-
-def _refuse_led_away(home: Home, unit: Unit) -> None:
-    """Refuse a unit without a profile name if it would start another, active profile."""
-    from hermes_doctor.hermes.supervisors.unit import runs_gateway, split_command
-    from hermes_doctor.repair.gateway.hermes_command import names_profile, refuse_other_profile
-    from hermes_doctor.repair.gateway.manager_commands import owner_of
-
-    if runs_gateway(unit.program) and not names_profile(split_command(unit.program)):
-        folder = unit.environment.get("HOME") or owner_of(home).folder
-        refuse_other_profile(home, folder, unit.name)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hermes_doctor.core.home import BACKGROUND_LOG, Home
 from hermes_doctor.core.message import Message, text
@@ -17,8 +18,10 @@ from hermes_doctor.core.system import disk, memory_limit, root_parent, time_limi
 from hermes_doctor.core.system.accounts import Account, refuse_untrusted
 from hermes_doctor.core.system.files import MEGABYTE, read
 from hermes_doctor.core.system.foreign_code import refuse_foreign_code
+from hermes_doctor.core.system.privileges import as_owner_of
+from hermes_doctor.hermes.installation.find import Installation
 from hermes_doctor.hermes.processes import lineage, process_stat
-from hermes_doctor.repair.gateway import planned_stop
+from hermes_doctor.repair.gateway import process_handle
 from hermes_doctor.repair.gateway.base import LOOK_EVERY, GatewayControl
 from hermes_doctor.repair.gateway.hermes_command import entry_command, profile_arguments
 from hermes_doctor.repair.gateway.manager_commands import (
@@ -27,13 +30,12 @@ from hermes_doctor.repair.gateway.manager_commands import (
     not_started,
     owner_of,
 )
-from hermes_doctor.repair.gateway.process_handle import Origin, ProcessHandle, read_origin
-from hermes_doctor.repair.gateway.start_lock import StartLock
-
-if TYPE_CHECKING:
-    import subprocess
-
-    from hermes_doctor.hermes.installation.find import Installation
+from hermes_doctor.repair.gateway.process_handle import (
+    Origin,
+    ProcessHandle,
+    StartLock,
+    read_origin,
+)
 
 LOG = BACKGROUND_LOG
 QUIET = 20.0
@@ -97,8 +99,6 @@ class Detached(GatewayControl):
         self._user(None)
         self._command()
 
-    # -- stopping --------------------------------------------------------------------------
-
     def stop(self, limit: float) -> None:
         """Stop the gateway, and let none start until `start` or `settled`."""
         until = time.monotonic() + limit
@@ -127,11 +127,9 @@ class Detached(GatewayControl):
     def ask_to_stop(self, process: ProcessHandle) -> None:
         if self.origin is not None:
             self._user(self.origin.uid)
-        planned_stop.announce(self.home, process)
+        process_handle.announce_stop(self.home, process)
         process.send(signal.SIGTERM)
         process.send(signal.SIGCONT)  # a suspended process must continue to drain
-
-    # -- starting --------------------------------------------------------------------------
 
     def comes_by_itself(self) -> bool:
         """Wait for a loop that starts it, if there is one; then we need not do it."""
@@ -168,10 +166,11 @@ class Detached(GatewayControl):
                 self._process = StartedByRoot(pid)
                 return
             with memory_limit.lifted():
+                name = f"/proc/self/fd/{folder}"
                 self._process = subprocess.Popen(
                     command,
                     env=self.environment(user),
-                    cwd=_by_descriptor(folder, self.home.path),
+                    cwd=name if os.path.isdir(name) else self.home.path,
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
@@ -190,8 +189,6 @@ class Detached(GatewayControl):
         if self._process is None or self._process.poll() is None:
             return None
         return f"exit code {self._process.returncode}; see {LOG}"
-
-    # -- saved for a later command -----------------------------------------------------------
 
     def remember(self, file: Path) -> None:
         """Save how the gateway was started, with its variables, while it is stopped.
@@ -300,16 +297,8 @@ def python_of(environment: Path, user: Account) -> Path:
     raise NoPython(message)
 
 
-def _by_descriptor(folder: int, path: Path) -> str | Path:
-    """A path to an open folder that nobody can replace while it is open, if there is /proc."""
-    name = f"/proc/self/fd/{folder}"
-    return name if os.path.isdir(name) else path
-
-
 def _log(home: Home) -> int:
     """Open the background log with the privileges of the home's owner."""
-    from hermes_doctor.core.system.privileges import as_owner_of
-
     path = home / LOG
     disk.make_folder(path.parent)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NOCTTY

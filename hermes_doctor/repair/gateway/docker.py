@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from typing import TYPE_CHECKING
+import subprocess
 
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import CannotFix, CouldNotLook
+from hermes_doctor.hermes.processes import lineage
 from hermes_doctor.hermes.processes.lineage import control_group_of
+from hermes_doctor.hermes.supervisors import docker
+from hermes_doctor.hermes.supervisors.unit import Unit
 from hermes_doctor.repair.gateway.base import GatewayControl
 from hermes_doctor.repair.gateway.manager_commands import (
     LIMIT,
@@ -19,11 +22,6 @@ from hermes_doctor.repair.gateway.manager_commands import (
     start_command,
 )
 from hermes_doctor.repair.gateway.process_handle import ProcessHandle
-
-if TYPE_CHECKING:
-    import subprocess
-
-    from hermes_doctor.hermes.supervisors.unit import Unit
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 PATIENCE = 300
@@ -65,8 +63,6 @@ class Container(GatewayControl):
 
     def was_stopped_on_purpose(self) -> bool:
         """Whether the container was stopped; also if Docker no longer knows how it ended."""
-        from hermes_doctor.hermes.supervisors import docker
-
         try:
             unit = docker.inspect(self.engine, self.name, self.home.path, docker.PATIENCE)
         except CouldNotLook:
@@ -109,19 +105,16 @@ class Container(GatewayControl):
     def ask_to_start(self) -> None:
         import subprocess
 
-        self._follow()
+        # Find the container's new name if Compose recreated it under another one.
+        unit = None if self._tell("{{.Id}}") else container_of(self.home)
+        if unit is not None and NAME.fullmatch(unit.name):
+            self.name = unit.name
         if self._stopping is not None:
             with contextlib.suppress(CannotFix):  # a removed container need not stop
                 self._insist("wait", self.name, limit=60)  # a stopping container would not start
             with contextlib.suppress(subprocess.TimeoutExpired):  # then it does not start, either
                 self._stopping.wait(60)
         self._insist("start", self.name, limit=120)
-
-    def _follow(self) -> None:
-        """Find the container's new name if Compose recreated it under another one."""
-        unit = None if self._tell("{{.Id}}") else container_of(self.home)
-        if unit is not None and NAME.fullmatch(unit.name):
-            self.name = unit.name
 
     def _tell(self, what: str) -> str:
         """One value from the engine's `inspect`; empty if it fails."""
@@ -140,9 +133,6 @@ def container_of(home: Home) -> Unit | None:
     A container may leave no trace in its home, and a gateway started on the host instead would be
     a different Hermes. Called only before a start, because the engine is slow.
     """
-    from hermes_doctor.hermes.processes import lineage
-    from hermes_doctor.hermes.supervisors import docker
-
     engine = None if lineage.in_container() else docker.engine()
     try:
         ids = docker.all_of_home(engine, home, docker.PATIENCE) if engine else None

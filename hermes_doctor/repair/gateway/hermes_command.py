@@ -17,7 +17,11 @@ from hermes_doctor.core.model import CannotFix, CouldNotLook
 from hermes_doctor.core.redaction import clean
 from hermes_doctor.core.system.accounts import Account, refuse_untrusted
 from hermes_doctor.core.system.files import read, read_head
-from hermes_doctor.hermes.processes.home_of import profile_in
+from hermes_doctor.diagnosis.probes.other_homes import BELIEVING, ENDED
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.hermes.processes import process_stat
+from hermes_doctor.hermes.processes.home_of import holds_lock_in, is_gateway, profile_in
+from hermes_doctor.hermes.processes.lineage import command_line
 
 MODULE = "hermes_cli.main"
 DEFAULT = "default"
@@ -109,3 +113,24 @@ def _active(root: Path) -> str | None:
     except (FileNotFoundError, CouldNotLook, UnicodeDecodeError):
         return None
     return clean(name)[:64] if name and name != DEFAULT else None
+
+
+def refuse_copied_home(probes: Probes) -> None:
+    """Raise CannotFix if Hermes would mistake the gateway of another home for this one's."""
+    runtime = probes.gateway.runtime()
+    named = runtime.state_owner
+    if named is None or runtime.state in ENDED:
+        return
+    seen = process_stat.stat(named.pid)
+    if seen is None or seen.doing == "Z" or named.start_time not in (None, seen.start_time):
+        return
+    if not is_gateway(command_line(named.pid)) or holds_lock_in(named.pid, probes.home.path):
+        return
+    installation = probes.hermes.installation()
+    if installation is not None and installation.release < BELIEVING:
+        return
+    raise CannotFix(
+        "gateway_state.json names process {pid}, the gateway of another home, so Hermes would "
+        "not start. The home was probably copied: move that file away first.",
+        pid=named.pid,
+    )

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from hermes_doctor.core.home import Home
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.message import duration
 from hermes_doctor.core.model import CannotFix, Trouble
 from hermes_doctor.core.redaction import clean
-from hermes_doctor.core.system import memory_limit, root_parent
-from hermes_doctor.core.system.accounts import Account, account, refuse_untrusted
-
-if TYPE_CHECKING:
-    import subprocess
-
-    from hermes_doctor.core.home import Home
+from hermes_doctor.core.system import memory_limit, privileges, root_parent
+from hermes_doctor.core.system.accounts import Account, account, refuse_untrusted, shared_folder
 
 BY_ROOT = ("systemctl", "loginctl", "docker", "podman", "s6-svc", "/command/s6-svc")
 """Programs that a separate process lets root run, because they need its rights."""
@@ -32,9 +28,6 @@ def owner_of(home: Home) -> Account:
     Root runs programs as that user, so nobody else may control its content: no other user may own
     a folder or symlink on the path, and neither the home nor a folder above may be shared.
     """
-    from hermes_doctor.core.system import privileges
-    from hermes_doctor.core.system.accounts import shared_folder
-
     try:
         st = os.stat(home.path)
         if os.geteuid() == 0:
@@ -177,7 +170,6 @@ def not_started(program: str, error: OSError) -> CannotFix:
 
 
 def start_command(command: Sequence[str]) -> subprocess.Popen[bytes] | StartedByRoot:
-    """Start a command without waiting for its end."""
     import subprocess
 
     if root_parent.is_separate():

@@ -1,18 +1,27 @@
-"""Handle to one process, safe against reuse of its process id."""
+"""A handle to one gateway that is stopped, the note for it, and the lock that keeps others out."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import select
 import signal
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
+from hermes_doctor.core.home import Home
 from hermes_doctor.core.lazy import NamedTuple
-from hermes_doctor.core.system import root_parent
+from hermes_doctor.core.model import CouldNotLook
+from hermes_doctor.core.system import disk, root_parent
+from hermes_doctor.core.system.files import read
+from hermes_doctor.core.system.privileges import as_owner_of
 from hermes_doctor.hermes.processes import process_stat
+from hermes_doctor.hermes.processes.home_of import LOCK
+from hermes_doctor.hermes.processes.process_stat import pid_in_namespace
 
 
 class Origin(NamedTuple):
@@ -114,3 +123,73 @@ def ancestors(pid: int | None = None) -> list[int]:
         return [parent.pid for parent in psutil.Process(pid).parents()]
     except (psutil.Error, OSError):
         return [os.getppid()] if pid is None else []
+
+
+PLANNED_STOP = ".gateway-planned-stop.json"
+
+
+def announce_stop(home: Home, process: ProcessHandle) -> None:
+    """Tell Hermes that the SIGTERM which follows is planned; else the stop counts as a failure.
+
+    Hermes reads the file when the signal arrives, and removes it. The file names one process by id
+    and start time, and is valid for a minute. A failure to write it does not prevent the stop.
+    """
+    note = {
+        "target_pid": pid_in_namespace(process.pid),
+        "target_start_time": process.ticks,
+        "stopper_pid": os.getpid(),
+        "written_at": datetime.now(UTC).isoformat(),
+    }
+    with contextlib.suppress(OSError):  # a full disk; the gateway then logs an unplanned signal
+        disk.save(home / PLANNED_STOP, json.dumps(note).encode())
+
+
+def clear_announcement(home: Home, number: int) -> None:
+    """Remove the file if the process never read it; `number` is the id in its own namespace."""
+    with contextlib.suppress(OSError, CouldNotLook, ValueError, TypeError, KeyError):
+        if json.loads(read(home / PLANNED_STOP, 4096)[0])["target_pid"] == number:
+            disk.remove(home / PLANNED_STOP)
+
+
+class StartLock:
+    """Holds gateway.lock, so that no gateway can start while its files change.
+
+    A loop in a shell starts a gateway again as soon as one ends, and nothing can tell it to wait. A
+    gateway that starts and finds the lock taken ends at once, before it opens a platform.
+    """
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.taken_at: datetime | None = None
+        """When it was last taken."""
+        self._fd: int | None = None
+
+    def take(self) -> bool:
+        """Take the lock unless another process holds it; return whether it is ours."""
+        if self._fd is not None or sys.platform == "win32":
+            return self._fd is not None
+        import fcntl
+
+        path = self.home / LOCK
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            with as_owner_of(path) as here:
+                fd = os.open(here, flags, disk.FILE_MODE)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(fd)
+            return False
+        self._fd, self.taken_at = fd, datetime.now(UTC)
+        return True
+
+    def release(self) -> None:
+        """Let gateways start again."""
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            import fcntl
+
+            fcntl.flock(fd, fcntl.LOCK_UN)  # a worker may still have a copy of the descriptor
+            os.close(fd)

@@ -160,8 +160,6 @@ class _Root:
         _running.append(process)
         return process.pid
 
-    # -- what is of this home ------------------------------------------------------------------
-
     def _allowed(self, words: list[str]) -> list[str] | None:
         """The command as root runs it; None for a container that does not exist."""
         said = "\0".join(words[1:])  # so that a word with spaces is one word
@@ -174,7 +172,9 @@ class _Root:
             raise _not_of_home(unit)
         if (user := named.get("user")) and user != self._owner.name:
             raise _not_of_home(user)
-        if (slot := named.get("slot")) and slot not in self._slots():
+        if (slot := named.get("slot")) and slot not in [
+            str(unit.path.parent) for unit in s6.slots() if unit.home == self.home and unit.path
+        ]:
             raise _not_of_home(slot)
         if container := named.get("container"):
             id = self._id_of(words[0], container)
@@ -219,11 +219,6 @@ class _Root:
                 if st and (st.st_dev, st.st_ino) == self._identity:
                     found.append(candidate.gateway.pid)
         return found
-
-    def _slots(self) -> list[str]:
-        return [
-            str(unit.path.parent) for unit in s6.slots() if unit.home == self.home and unit.path
-        ]
 
 
 def _not_of_home(name: str) -> CannotFix:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from hermes_doctor.core.home import Home
@@ -12,8 +13,9 @@ from hermes_doctor.core.system import root_parent
 from hermes_doctor.core.system.accounts import Account
 from hermes_doctor.hermes.supervisors.starters import is_wrapper_of
 from hermes_doctor.hermes.supervisors.unit import was_stopped
-from hermes_doctor.repair.gateway import planned_stop
+from hermes_doctor.repair.gateway import process_handle
 from hermes_doctor.repair.gateway.base import GatewayControl
+from hermes_doctor.repair.gateway.detached import Detached
 from hermes_doctor.repair.gateway.manager_commands import (
     CommandResult,
     login_environment,
@@ -29,18 +31,12 @@ OFTEN = 3
 """How many restarts in a row prove that no gateway will stay up."""
 
 
+@dataclass(frozen=True)
 class SystemdManager:
     """One systemd instance: the system's, or that of one user, reached on that user's bus."""
 
-    def __init__(self, user: Account | None) -> None:
-        self.user = user
-        """None for the system's."""
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SystemdManager) and other.user == self.user
-
-    def __hash__(self) -> int:
-        return hash(self.user)
+    user: Account | None
+    """None for the system's."""
 
     @property
     def words(self) -> list[str]:
@@ -173,7 +169,7 @@ class SystemdUnit(GatewayControl):
                 unit=self.name,
                 main=main,
             )
-        planned_stop.announce(self.home, process)
+        process_handle.announce_stop(self.home, process)
         # Do not wait: systemd's own timeout may be longer than ours for a frozen loop.
         self.manager.run_checked("stop", "--no-block", self.name)
 
@@ -255,7 +251,7 @@ class LaunchAgent(GatewayControl):
 
     def ask_to_stop(self, process: ProcessHandle) -> None:
         domain = self.domain  # must be looked up before bootout
-        planned_stop.announce(self.home, process)
+        process_handle.announce_stop(self.home, process)
         run_checked(["launchctl", "bootout", f"{domain}/{self.label}"])
 
     def ask_to_start(self) -> None:
@@ -304,3 +300,41 @@ class Slot(GatewayControl):
         """Run s6-svc, which the official container does not have on the PATH."""
         own = "/command/s6-svc"
         run_checked([own if os.access(own, os.X_OK) else "s6-svc", option, str(self.folder)])
+
+
+class Handoff(GatewayControl):
+    """Gateway control that uses the unit if its file exists, and a background process if not."""
+
+    def __init__(self, detached: Detached, unit: SystemdUnit, file: Path) -> None:
+        super().__init__(detached.home)
+        self.detached = detached
+        self.unit = unit
+        self.file = file
+
+    def describe(self) -> str:
+        there = os.path.lexists(self.file)
+        return f"{self.detached.describe()}" if there else self.unit.describe()
+
+    def refuse(self) -> None:
+        self.unit.refuse()
+
+    def ask_to_stop(self, process: ProcessHandle) -> None:
+        main = self.unit.manager.property_of(self.unit.name, "MainPID")
+        mine = self.unit.runs(main, process.pid)
+        self.detached.origin = self.origin
+        (self.unit if mine else self.detached).ask_to_stop(process)
+
+    def ask_to_start(self) -> None:
+        self._owner().ask_to_start()
+
+    def trouble(self) -> str | None:
+        return self._owner().trouble()
+
+    def remember(self, file: Path) -> None:
+        self.detached.remember(file)
+
+    def recall(self, file: Path) -> None:
+        self.detached.recall(file)
+
+    def _owner(self) -> Detached | SystemdUnit:
+        return self.unit if os.path.lexists(self.file) else self.detached

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from hermes_doctor.core.home import Home
 from hermes_doctor.core.message import duration, listed, text
 from hermes_doctor.core.model import CannotFix, CouldNotLook, Gateway
 from hermes_doctor.core.system import progress
-
-if TYPE_CHECKING:
-    from hermes_doctor.core.home import Home
-    from hermes_doctor.diagnosis.probes.links import PlatformProof
-    from hermes_doctor.diagnosis.probes.probes import Probes
-    from hermes_doctor.hermes.processes.runtime_files import Runtime
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.hermes.processes.runtime_files import Runtime
 
 SETTLE = 8.0
 """Seconds that it must stay up: a failing start fails within this time."""
@@ -64,8 +61,18 @@ def wait_for_proof(
     yield f"process {gateway.pid} holds the lock of this home"
     if runtime.state == "starting":
         yield "it is still connecting its platforms"
-    seconds = _settle_time(starter)
-    _settled(starter, gateway, seconds)
+    if not starter.looped:
+        seconds = SETTLE
+    else:
+        try:
+            seconds = float(os.environ["HERMES_DOCTOR_STEADY"])
+        except (KeyError, ValueError):
+            seconds = STEADY
+    until = time.monotonic() + seconds
+    progress.report(f"checking that the gateway stays up (for {seconds:.0f} s)")
+    while time.monotonic() < until:
+        _insist(starter, gateway, _look(starter)[0])
+        time.sleep(4 * _LOOK_EVERY)
     yield _beating(starter, gateway, seconds)
     yield from _connected(starter, gateway, deadline, missing)
 
@@ -76,16 +83,6 @@ def wait_until_running(
     """Wait until a new gateway reports that it runs; raise CannotFix if none does."""
     gateway = _appeared(starter, deadline, old)
     return gateway, _up(starter, gateway, max(deadline, time.monotonic() + CONNECTING))
-
-
-def _settle_time(starter: Starter) -> float:
-    """Return the seconds that the gateway must stay up."""
-    if not starter.looped:
-        return SETTLE
-    try:
-        return float(os.environ["HERMES_DOCTOR_STEADY"])
-    except (KeyError, ValueError):
-        return STEADY
 
 
 def _look(starter: Starter) -> tuple[list[Gateway], Runtime]:
@@ -166,14 +163,6 @@ def _insist(starter: Starter, gateway: Gateway, now: list[Gateway]) -> None:
         raise StoppedAgain(what, gateway)
 
 
-def _settled(starter: Starter, gateway: Gateway, seconds: float) -> None:
-    until = time.monotonic() + seconds
-    progress.report(f"checking that the gateway stays up (for {seconds:.0f} s)")
-    while time.monotonic() < until:
-        _insist(starter, gateway, _look(starter)[0])
-        time.sleep(4 * _LOOK_EVERY)
-
-
 def _beating(starter: Starter, gateway: Gateway, seconds: float) -> str:
     """Check that its event loop runs, if that can be checked; return a note."""
     try:
@@ -198,8 +187,15 @@ def _connected(
     while True:
         probes = starter.probes()
         _insist(starter, gateway, probes.gateway.running())
-        labels = _labels(probes)
-        proofs = _proofs(probes, gateway, labels)
+        try:
+            labels = {platform.name: platform.label for platform in probes.settings.platforms()}
+        except CouldNotLook:
+            labels = {}
+        claims = probes.gateway.claims(gateway) or {}
+        off = {name for name, claim in claims.items() if claim.state == "disabled"}
+        proofs = {
+            name: probes.health.platform_proof(gateway, name) for name in {*labels, *claims} - off
+        }
         waiting = [name for name, proof in proofs.items() if not (proof.connected or proof.final)]
         if not waiting or time.monotonic() >= until:
             break
@@ -215,18 +211,3 @@ def _connected(
             missing[name] = f"{labels.get(name, name)}: {proof.reason}"
     if missing:
         yield f"not connected yet: {', '.join(missing)}"
-
-
-def _labels(probes: Probes) -> dict[str, str]:
-    """The labels of the platforms that are set up, by name; none if that cannot be read."""
-    try:
-        return {platform.name: platform.label for platform in probes.settings.platforms()}
-    except CouldNotLook:
-        return {}
-
-
-def _proofs(probes: Probes, gateway: Gateway, set_up: Collection[str]) -> dict[str, PlatformProof]:
-    """The platforms that are set up or that this process reports, except those switched off."""
-    claims = probes.gateway.claims(gateway) or {}
-    off = {name for name, claim in claims.items() if claim.state == "disabled"}
-    return {name: probes.health.platform_proof(gateway, name) for name in {*set_up, *claims} - off}

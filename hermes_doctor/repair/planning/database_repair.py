@@ -64,9 +64,28 @@ def start_empty(probes: Probes, path: Path) -> Iterator[Step]:
     from hermes_doctor.sqlite.repairs.rescue import Refusal, create_empty
 
     expect = snapshot(resolve_symlink(path))
-    lost = _nothing_left(probes, path, missing=expect.kind == "absent")
+    missing = expect.kind == "absent"
+    data = _CONTENTS.get(path.name, text("All data of {name} is lost", name=path.name))
+    why = text(
+        "{lost}: the file is missing and no copy was found."
+        if missing
+        else "{lost}: nothing in the file can be read and no copy was found.",
+        lost=data,
+    )
+    kept = "" if missing else "The damaged file is kept in the backup."
+    files = probes.files.session_count() if path.name == "state.db" else 0
+    left = text(
+        "{files} in sessions/ is kept." if files == 1 else "{files} in sessions/ are kept.",
+        files=count(files, "session file"),
+    )
+    lost = sentences(why, kept, left if files else "")
     if atlas.kind_of(probes.home.name_of(path)) is None:
-        yield from _set_aside(path, lost)
+        from hermes_doctor.repair.steps.files import Remove
+
+        for part in (*sidecars(path), path):
+            if snapshot(part).kind != "absent":
+                said = lost if part == path else ""
+                yield Remove(part, why="nothing in it can be read", lost=said)
         return
     plan = blueprint_of(probes, path)
     name = probes.home.name_of(path)
@@ -81,34 +100,7 @@ def start_empty(probes: Probes, path: Path) -> Iterator[Step]:
     )
 
 
-def _set_aside(path: Path, lost: str) -> Iterator[Step]:
-    from hermes_doctor.repair.steps.files import Remove
-
-    for part in (*sidecars(path), path):
-        if snapshot(part).kind != "absent":
-            said = lost if part == path else ""
-            yield Remove(part, why="nothing in it can be read", lost=said)
-
-
 _CONTENTS = {"state.db": "All messages and sessions are lost", "kanban.db": "All tasks are lost"}
-
-
-def _nothing_left(probes: Probes, path: Path, *, missing: bool) -> str:
-    """Say what is lost, and what is left elsewhere."""
-    lost = _CONTENTS.get(path.name, text("All data of {name} is lost", name=path.name))
-    why = text(
-        "{lost}: the file is missing and no copy was found."
-        if missing
-        else "{lost}: nothing in the file can be read and no copy was found.",
-        lost=lost,
-    )
-    kept = "" if missing else "The damaged file is kept in the backup."
-    files = probes.files.session_count() if path.name == "state.db" else 0
-    left = text(
-        "{files} in sessions/ is kept." if files == 1 else "{files} in sessions/ are kept.",
-        files=count(files, "session file"),
-    )
-    return sentences(why, kept, left if files else "")
 
 
 def _losses(probes: Probes, path: Path) -> str:

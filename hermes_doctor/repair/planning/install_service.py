@@ -46,13 +46,12 @@ def _install_unit(probes: Probes, supervision: Supervision) -> Iterator[Step]:
     """The steps that install a user unit and move the gateway under it."""
     from hermes_doctor.repair.gateway import control
     from hermes_doctor.repair.gateway.detached import Detached
-    from hermes_doctor.repair.gateway.handoff import Handoff
     from hermes_doctor.repair.gateway.hermes_command import refuse_other_profile, unit_name
     from hermes_doctor.repair.gateway.manager_commands import owner_of
-    from hermes_doctor.repair.gateway.service_managers import SystemdUnit, manager_of
+    from hermes_doctor.repair.gateway.service_managers import Handoff, SystemdUnit, manager_of
     from hermes_doctor.repair.schedule import choose
     from hermes_doctor.repair.steps.gateway import GatewayStep
-    from hermes_doctor.repair.steps.machine import InstallService
+    from hermes_doctor.repair.steps.machine import NO_ACCOUNT, InstallService
 
     alone = control.gateway_control(probes)
     if not isinstance(alone, Detached) or supervision.units:
@@ -61,9 +60,7 @@ def _install_unit(probes: Probes, supervision: Supervision) -> Iterator[Step]:
         )
     scope = systemd.user_scope(owner_of(probes.home).uid)
     if scope is None:
-        raise CannotFix(
-            "The owner of the home has no account on this machine. Correct the owner first."
-        )
+        raise CannotFix(NO_ACCOUNT)
     choose.refuse_temporary_home(probes.home.path)
     folder = str(scope.user)
     refuse_other_profile(probes.home, folder, "The service that Hermes installs")
@@ -87,8 +84,7 @@ def _install_unit(probes: Probes, supervision: Supervision) -> Iterator[Step]:
 def restart_without_unit(probes: Probes, action: InstallService) -> GatewayStep:
     """The gateway step for removing the unit: the gateway is moved to a background process."""
     from hermes_doctor.repair.gateway.detached import Detached
-    from hermes_doctor.repair.gateway.handoff import Handoff
-    from hermes_doctor.repair.gateway.service_managers import SystemdUnit
+    from hermes_doctor.repair.gateway.service_managers import Handoff, SystemdUnit
     from hermes_doctor.repair.steps.gateway import GatewayStep
 
     alone = Detached(probes.home, probes.hermes.installation())
@@ -125,10 +121,11 @@ def restart_by_cron(probes: Probes, agreed: str) -> Iterator[Step]:
     if not crontab.is_installed():
         raise CannotFix(_without_cron(probes.home))
     if not crontab.is_running():
+        named = next((command for file, command in _STARTERS if os.path.exists(file)), None)
         raise CannotFix(
             "cron is installed but does not run, so it cannot start the gateway again. Start "
             "cron with `{command}` first.",
-            command=_starter(),
+            command=named or ("crond" if which("crond") else "cron"),
         )
     from hermes_doctor.core.system.own_environment import refuse_cached
     from hermes_doctor.repair.gateway import control
@@ -149,12 +146,6 @@ def restart_by_cron(probes: Probes, agreed: str) -> Iterator[Step]:
     act = InstallCrontabLine(probes.home, agreed)
     act.refuse()
     yield act
-
-
-def _starter() -> str:
-    """The command that starts cron here."""
-    named = next((command for file, command in _STARTERS if os.path.exists(file)), None)
-    return named or ("crond" if which("crond") else "cron")
 
 
 def _without_cron(home: Home) -> Message:

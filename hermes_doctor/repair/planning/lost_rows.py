@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from hermes_doctor.backup.records.journal import Journal
 from hermes_doctor.backup.vault.free_space import check_free_space
 from hermes_doctor.backup.vault.manifest import Backup, place_of
 from hermes_doctor.backup.vault.vault import HOME_FILE, PARTIAL, Vault
@@ -27,10 +27,7 @@ from hermes_doctor.repair.steps.database import ReplaceDatabase
 from hermes_doctor.sqlite import deleted_log
 from hermes_doctor.sqlite.deleted_log import DatabaseImage
 from hermes_doctor.sqlite.examine.soundness import OK
-
-if TYPE_CHECKING:
-    from hermes_doctor.backup.records.journal import Journal
-
+from hermes_doctor.sqlite.repairs.merge_rows import add_rows_of
 
 WANTED, FOUND = "wanted.db", "found.db"
 
@@ -234,7 +231,10 @@ def put_back(files: SavedFiles, saved: SavedDatabase, path: Path) -> Sequence[Ch
     If it was deleted more than once, the rows of all deleted files are put back with the first.
     """
     first, *more = [
-        database for database in files.databases if _is_of(database, saved.open_database.database)
+        database
+        for database in files.databases
+        if database.open_database.replaced
+        and database.open_database.database == saved.open_database.database
     ]
     if saved is not first:
         return []
@@ -265,10 +265,6 @@ def put_back(files: SavedFiles, saved: SavedDatabase, path: Path) -> Sequence[Ch
     *gone, change = ReplaceDatabase(path, Rebuild(folder / WANTED), why, now).changes()
     mode = stat.S_IMODE(os.fstat(saved.main).st_mode)
     return [*gone, replace(change, mode=mode)]
-
-
-def _is_of(saved: SavedDatabase, database: Path) -> bool:
-    return saved.open_database.replaced and saved.open_database.database == database
 
 
 def _write_lost(saved: SavedDatabase, folder: Path, name: str) -> None:
@@ -321,7 +317,9 @@ def _add_deleted(files: SavedFiles, saved: SavedDatabase, folder: Path, notes: l
 
 def _merge(folder: Path, backup: str, notes: list[str]) -> bool:
     """Add the rows of the other file to the lost database; return whether all were added."""
-    found = run_as_owner(folder / WANTED, lambda here: _add_rows(here, folder / FOUND))
+    found = run_as_owner(
+        folder / WANTED, lambda here: json.dumps(add_rows_of(here, (folder / FOUND)))
+    )
     said, left = json.loads(found)
     notes.extend(said)
     for table, rows in left.items():
@@ -336,9 +334,3 @@ def _merge(folder: Path, backup: str, notes: list[str]) -> bool:
             )
         )
     return not left
-
-
-def _add_rows(copy: Path, source: Path) -> str:
-    from hermes_doctor.sqlite.repairs.merge_rows import add_rows_of
-
-    return json.dumps(add_rows_of(copy, source))

@@ -6,8 +6,8 @@ import os
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from hermes_doctor.backup.records.journal import Journal
 from hermes_doctor.backup.vault.backup_rows import expired_before
 from hermes_doctor.backup.vault.vault import Vault
 from hermes_doctor.core.message import count, sentences, text
@@ -15,14 +15,17 @@ from hermes_doctor.core.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.core.system import disk
 from hermes_doctor.core.system.files import snapshot
 from hermes_doctor.core.system.open_files import open_owned
+from hermes_doctor.diagnosis.probes import missing_rows
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.repair.planning import database_repair
+from hermes_doctor.repair.planning.database_repair import known_blueprint
 from hermes_doctor.repair.steps.database import ReplaceDatabase
+from hermes_doctor.sqlite import saved_rows
+from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.deleted_log import DatabaseImage
+from hermes_doctor.sqlite.examine.soundness import require_sound
 from hermes_doctor.sqlite.files import resolve_symlink
-
-if TYPE_CHECKING:
-    from hermes_doctor.backup.records.journal import Journal
-    from hermes_doctor.diagnosis.probes.probes import Probes
-    from hermes_doctor.sqlite.blueprint import Blueprint
+from hermes_doctor.sqlite.repairs.add_rows import add_saved_messages, add_unsaved_messages
 
 
 @dataclass(frozen=True)
@@ -66,10 +69,6 @@ def _open(path: Path, opened: ExitStack) -> int:
 
 def add_saved_rows(probes: Probes, id: str, name: str) -> AddSavedRows:
     """Add the messages to a history that a backup of its deleted log has and it lacks."""
-    from hermes_doctor.repair.planning import database_repair
-    from hermes_doctor.sqlite import saved_rows
-    from hermes_doctor.sqlite.repairs.add_rows import add_saved_messages
-
     path = probes.home / name
     plan = database_repair.blueprint_of(probes, path)
     root = next(
@@ -103,16 +102,6 @@ def add_saved_rows(probes: Probes, id: str, name: str) -> AddSavedRows:
             file=path.name,
             id=id,
         )
-    messages = count(missing_messages.addable, "message")
-    what = text("add {messages} of backup {id}", messages=messages, id=id)
-    if missing_messages.left:
-        what = text(
-            "add {messages} of backup {id}; {left} cannot be added, because their conversations "
-            "continued",
-            messages=messages,
-            id=id,
-            left=len(missing_messages.left),
-        )
     joined: list[Path] = []
 
     def rebuild(copy: Path) -> list[str]:
@@ -122,7 +111,7 @@ def add_saved_rows(probes: Probes, id: str, name: str) -> AddSavedRows:
     return AddSavedRows(
         path,
         rebuild,
-        what,
+        _what_is_added(missing_messages, f"backup {id}"),
         expect=snapshot(resolve_symlink(path)),
         times=3,
         backup=id,
@@ -134,11 +123,6 @@ def add_saved_rows(probes: Probes, id: str, name: str) -> AddSavedRows:
 
 def add_retired_rows(probes: Probes, folder: str) -> AddSavedRows:
     """Add the messages of a write-ahead log that Hermes set aside."""
-    from hermes_doctor.diagnosis.probes import missing_rows
-    from hermes_doctor.sqlite import saved_rows
-    from hermes_doctor.sqlite.examine.soundness import require_sound
-    from hermes_doctor.sqlite.repairs.add_rows import add_saved_messages
-
     path, place = probes.home / missing_rows.DATABASE, probes.home / folder
     plan = _plan(probes, path)
     try:
@@ -151,17 +135,6 @@ def add_retired_rows(probes: Probes, folder: str) -> AddSavedRows:
     missing = retired_rows.missing
     if not missing.addable:
         raise CannotFix("{file} lacks no message that can be added.", file=path.name)
-    what = text(
-        "add {messages} of {folder}", messages=count(missing.addable, "message"), folder=folder
-    )
-    if missing.left:
-        what = text(
-            "add {messages} of {folder}; {left} cannot be added, because their conversations "
-            "continued",
-            messages=count(missing.addable, "message"),
-            folder=folder,
-            left=len(missing.left),
-        )
     since = expired_before(probes.home)
     joined: list[Path] = []
 
@@ -172,7 +145,7 @@ def add_retired_rows(probes: Probes, folder: str) -> AddSavedRows:
     return AddSavedRows(
         path,
         rebuild,
-        what,
+        _what_is_added(missing, folder),
         expect=snapshot(resolve_symlink(path)),
         times=3,
         files=files,
@@ -180,11 +153,20 @@ def add_retired_rows(probes: Probes, folder: str) -> AddSavedRows:
     )
 
 
+def _what_is_added(missing: saved_rows.MissingMessages, source: str) -> str:
+    messages = count(missing.addable, "message")
+    if not missing.left:
+        return text("add {messages} of {source}", messages=messages, source=source)
+    return text(
+        "add {messages} of {source}; {left} cannot be added, because their conversations continued",
+        messages=messages,
+        source=source,
+        left=len(missing.left),
+    )
+
+
 def add_unsaved_turns(probes: Probes) -> ReplaceDatabase:
     """Add the messages of transcripts that Hermes wrote because it could not save them."""
-    from hermes_doctor.diagnosis.probes import missing_rows
-    from hermes_doctor.sqlite.repairs.add_rows import add_unsaved_messages
-
     path = probes.home / missing_rows.DATABASE
     plan = _plan(probes, path)
     try:
@@ -220,8 +202,6 @@ def add_unsaved_turns(probes: Probes) -> ReplaceDatabase:
 
 def _plan(probes: Probes, path: Path) -> Blueprint | None:
     """The schema of the release; None if only the database itself knows it."""
-    from hermes_doctor.repair.planning.database_repair import known_blueprint
-
     if probes.databases.condition(path).reader is None:
         raise CannotFix("{file} is damaged. Repair it first.", file=path.name)
     return known_blueprint(probes, path)

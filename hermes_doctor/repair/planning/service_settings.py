@@ -16,7 +16,7 @@ from hermes_doctor.hermes.settings.edit.edits import Put
 from hermes_doctor.repair.gateway import control
 from hermes_doctor.repair.gateway.manager_commands import owner_of
 from hermes_doctor.repair.gateway.service_managers import SystemdUnit
-from hermes_doctor.repair.steps.files import ReplaceFile, ReplaceSpan
+from hermes_doctor.repair.steps.files import ReplaceFile, ReplaceSpan, changed_span
 from hermes_doctor.repair.steps.gateway import GatewayStep
 from hermes_doctor.repair.steps.machine import ReloadUnits
 
@@ -31,7 +31,6 @@ _LIMIT = 64 * 1024
 
 
 def unit_of(probes: Probes) -> SystemdUnit:
-    """The unit that runs the gateway of this home."""
     service = control.gateway_control(probes)
     if not isinstance(service, SystemdUnit):
         raise CannotFix(
@@ -54,11 +53,20 @@ def drop_in(
         before, expect = b"", ABSENT
     except CouldNotLook as doubt:
         raise CannotFix(str(doubt)) from None
-    after = _merged(before.decode("utf-8", "replace"), lines, variables=variables)
+    text = before.decode("utf-8", "replace")
+    kept = (text or HEADER).splitlines(keepends=True)
+    for name, value in lines.items():
+        new = f'Environment="{name}={_quoted(value)}"\n' if variables else f"{name}={value}\n"
+        start = f'Environment="{name}=' if variables else f"{name}="
+        kept = [line for line in kept if not line.startswith(start)]
+        if kept and not kept[-1].endswith("\n"):
+            kept[-1] += "\n"
+        kept.append(new)
+    after = "".join(kept)
     if after.encode() == before:
         raise CannotFix("{file} contains this already. Run `systemctl daemon-reload`.", file=path)
     yield ReplaceFile(path, after.encode(), why=why, expect=expect, before=before)
-    yield ReloadUnits(probes.home, system)
+    yield ReloadUnits(probes.home, system=system)
     if unit.running() is not None:
         yield GatewayStep(unit, restart=True, why="new settings apply only at a start")
 
@@ -102,19 +110,6 @@ def _folder(probes: Probes, unit: SystemdUnit) -> Path:
     return Path(user.folder) / ".config" / "systemd" / "user"
 
 
-def _merged(text: str, lines: Mapping[str, str], *, variables: bool) -> str:
-    """Add or replace these settings in the file's text; everything else stays as it is."""
-    kept = (text or HEADER).splitlines(keepends=True)
-    for name, value in lines.items():
-        new = f'Environment="{name}={_quoted(value)}"\n' if variables else f"{name}={value}\n"
-        start = f'Environment="{name}=' if variables else f"{name}="
-        kept = [line for line in kept if not line.startswith(start)]
-        if kept and not kept[-1].endswith("\n"):
-            kept[-1] += "\n"
-        kept.append(new)
-    return "".join(kept)
-
-
 def _quoted(value: str) -> str:
     """Escape a value for systemd; refuse control characters, as a newline would start a setting."""
     if any(ord(sign) < 32 for sign in value):
@@ -150,7 +145,7 @@ class EditCompose(ReplaceSpan):
         old, new = (
             one.decode("utf-8", "replace").splitlines() for one in (self.before, self.after)
         )
-        start, end, new_end = _changed(old, new)
+        start, end, new_end = changed_span(old, new)
         if end > start:
             return ()
         return [f"+{line}" for line in new[start:new_end]]
@@ -219,7 +214,7 @@ def _edit(probes: Probes, service: ComposeService, wanted: Wanted, why: str) -> 
         raise CannotFix(_by_hand(service, file, wanted, str(why_not).rstrip("."))) from None
     if after == file.data:
         raise CannotFix("{file} has this already. Run `{command}`.", **_named(service, file))
-    start, end, new_end = _changed(file.data, after)
+    start, end, new_end = changed_span(file.data, after)
     return EditCompose(
         *(file.path, file.data, start, end, after[start:new_end]),
         why=text("add {names}, {reason}", names=listed(list(wanted)), reason=why),
@@ -286,16 +281,3 @@ def _puts(path: tuple[str | int, ...], wanted: Wanted, present: Mapping[str, Any
             yield from _puts((*path, key), value, there)
         else:
             yield Put((*path, key), value)
-
-
-def _changed(old: Sequence[object], new: Sequence[object]) -> tuple[int, int, int]:
-    """Where two texts (or lists of lines) differ: the start, the end in the old and in the new."""
-    start = _shared(old, new)
-    tail = _shared(old[start:][::-1], new[start:][::-1])
-    return start, len(old) - tail, len(new) - tail
-
-
-def _shared(one: Sequence[object], two: Sequence[object]) -> int:
-    """The length of the common prefix of two texts, or of two lists of lines."""
-    pairs = enumerate(zip(one, two, strict=False))
-    return next((n for n, (a, b) in pairs if a != b), min(len(one), len(two)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from hermes_doctor.core.model import CannotFix, Finding
@@ -19,7 +19,7 @@ from hermes_doctor.hermes.settings.edit.edits import (
     Rename,
     Unset,
 )
-from hermes_doctor.repair.steps.files import ReplaceFile, ReplaceSpan
+from hermes_doctor.repair.steps.files import ReplaceFile, ReplaceSpan, changed_span
 from hermes_doctor.repair.steps.gateway import GatewayStep
 
 if TYPE_CHECKING:
@@ -140,16 +140,8 @@ def _step(path: Path, before: bytes, after: bytes, why: str, taken: Snapshot) ->
     if taken.kind == "absent":
         yield ReplaceFile(path, after, why, taken)
         return
-    start = _shared(before, after)
-    tail = _shared(before[start:][::-1], after[start:][::-1])
-    end = len(before) - tail
-    yield ReplaceSpan(path, before, start, end, after[start : len(after) - tail], why, taken)
-
-
-def _shared(one: bytes, two: bytes) -> int:
-    """The length of the common prefix of two texts."""
-    pairs = enumerate(zip(one, two, strict=False))
-    return next((n for n, (a, b) in pairs if a != b), min(len(one), len(two)))
+    start, end, new_end = changed_span(before, after)
+    yield ReplaceSpan(path, before, start, end, after[start:new_end], why, taken)
 
 
 def apply_finding_edits(probes: Probes, finding: Finding, why: str) -> Iterator[Step]:
@@ -161,31 +153,25 @@ def apply_finding_edits(probes: Probes, finding: Finding, why: str) -> Iterator[
     env = [edit for edit in edits if not isinstance(edit, Put | Rename | Drop)]
     steps: list[Step] = []
     if config:
-        _refuse_comments(probes, config)
+        # Refuse to remove or rewrite a block with comments, because they would be lost.
+        from hermes_doctor.hermes.settings.edit import yaml_text
+
+        file = probes.settings.config()
+        for change in config if file else ():
+            whole = isinstance(change, Drop) or (
+                isinstance(change, Put) and bool(isinstance(change.value, dict | list))
+            )
+            if file and whole and yaml_text.holds_comments(file.data, change.path):
+                raise CannotFix(
+                    "{key} contains comments, which would be lost. Change it by hand.",
+                    key=".".join(map(str, change.path)),
+                )
         steps += edit_config(probes, why, *config)
     if env:
         steps += edit_env(probes, why, *env)
     if steps:
         yield from steps
         yield from restart_if_running(probes, *dict.fromkeys(map(_noticed, edits)))
-
-
-def _refuse_comments(probes: Probes, edits: Sequence[ConfigEdit]) -> None:
-    """Refuse to remove or rewrite a block with comments, because they would be lost."""
-    from hermes_doctor.hermes.settings.edit import yaml_text
-
-    file = probes.settings.config()
-    for edit in edits if file else ():
-        whole = isinstance(edit, Drop) or (isinstance(edit, Put) and not _is_plain(edit.value))
-        if file and whole and yaml_text.holds_comments(file.data, edit.path):
-            raise CannotFix(
-                "{key} contains comments, which would be lost. Change it by hand.",
-                key=".".join(map(str, edit.path)),
-            )
-
-
-def _is_plain(value: object) -> bool:
-    return not isinstance(value, dict | list)
 
 
 def _noticed(edit: Edit) -> str:

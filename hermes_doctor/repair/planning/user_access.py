@@ -6,11 +6,12 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hermes_doctor.core.message import count, text
 from hermes_doctor.core.model import CannotFix
 from hermes_doctor.core.redaction import clean
+from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.diagnosis.step import Step
 from hermes_doctor.hermes.logs.secrets import redact_log_text
 from hermes_doctor.hermes.settings.access import GLOBAL_USERS
@@ -33,10 +34,6 @@ from hermes_doctor.repair.planning.setting_edits import (
     restart_if_running,
 )
 from hermes_doctor.repair.steps.files import ReplaceFile, SetMode
-
-if TYPE_CHECKING:
-    from hermes_doctor.diagnosis.probes.probes import Probes
-
 
 _MIRRORS = (0, 18)
 """Since this release pairing also adds the id to the allowlist, if there is one."""
@@ -69,10 +66,12 @@ def admit_user(probes: Probes, platform: str, user: str) -> Iterator[Step]:
             "it. Add the id to `allow_from` there.",
             platform=platform,
         )
+    listed, variable = own, door.variable
     shared = next((one for one in door.lists if one.source.name == GLOBAL_USERS), None)
-    if own is None and shared is not None:
-        yield from _share(probes, shared, user)
-    elif own is None:
+    if own is None and shared is not None:  # a first list of its own would replace the shared one
+        listed, variable = shared, GLOBAL_USERS
+        why = text("allow {user} on every platform, like all users on this list", user=user)
+    if listed is None:
         if door.invites or probes.stores.pairing().approved.get(platform):
             raise CannotFix(
                 "Users of {label} are approved by pairing, and an allowlist would refuse them. "
@@ -86,29 +85,17 @@ def admit_user(probes: Probes, platform: str, user: str) -> Iterator[Step]:
             platform=door.label,
         )
         yield from edit_env(probes, only, Assign(door.variable, user))
-    elif own.source.kind == ENV:
-        yield from edit_env(probes, why, Assign(door.variable, _joined(own, user)))
-    elif own.source.kind == CONFIG:
+    elif listed.source.kind == ENV:
+        yield from edit_env(probes, why, Assign(variable, _joined(listed, user)))
+    elif listed is own and own.source.kind == CONFIG:
         yield from edit_config(probes, why, _put(probes, own, user))
     else:
         raise CannotFix(
             "The service or container of the gateway sets {name}. Add ,{user} to it there.",
-            name=door.variable,
+            name=variable,
             user=user,
         )
     yield from restart_if_running(probes, ACCESS)
-
-
-def _share(probes: Probes, shared: Text, user: str) -> Iterator[Step]:
-    """Add the id to the allowlist of all platforms: a first list of its own would replace it."""
-    if shared.source.kind != ENV:
-        raise CannotFix(
-            "The service or container of the gateway sets {name}. Add ,{user} to it there.",
-            name=GLOBAL_USERS,
-            user=user,
-        )
-    why = text("allow {user} on every platform, like all users on this list", user=user)
-    yield from edit_env(probes, why, Assign(GLOBAL_USERS, _joined(shared, user)))
 
 
 def mirror_user(probes: Probes, platform: str, user: str) -> Iterator[Step]:
@@ -170,7 +157,9 @@ def approve_pairing(probes: Probes, platform: str, user: str, entry: str) -> Ite
     asked = waiting.values.get(entry)
     if not pairing.is_pending(asked, now) or asked is None or asked.get("user_id") != user:
         raise CannotFix("The request has expired. Ask the user to write to the bot again.")
-    name = _name(asked.get("user_name", ""))
+    said = asked.get("user_name", "")
+    shown = said if isinstance(said, str) else ""
+    name = shown[:_LONGEST].encode("utf-8", "replace").decode()
     installation = probes.hermes.installation()
     id = normalise_id(platform, user, installation.release if installation else _NEWEST)
     others = {
@@ -266,9 +255,3 @@ def _write(file: PairingFile, values: Mapping[str, Any], why: str, *entries: str
         yield ReplaceFile(file.path, data, why, file.snapshot, file.data, entries)
         if file.snapshot.mode & 0o077:
             yield SetMode(file.path, 0o600, why="let only its owner read it", expect=file.snapshot)
-
-
-def _name(said: object) -> str:
-    """A user's display name as it is stored: valid text of limited length."""
-    text = said if isinstance(said, str) else ""
-    return text[:_LONGEST].encode("utf-8", "replace").decode()

@@ -10,6 +10,7 @@ from pathlib import Path
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CannotFix, Trouble
+from hermes_doctor.repair.schedule import crontab, launchd, systemd
 from hermes_doctor.repair.schedule.jobs import JobManager
 
 _PASSING = ("/tmp", "/var/tmp", "/dev/shm")
@@ -25,24 +26,7 @@ class Kinds(NamedTuple):
 
 def choose(home: Home, *, system: bool, cron: bool, kinds: Kinds | None = None) -> JobManager:
     """Choose the manager for a home; raise Trouble if there is none."""
-    from hermes_doctor.repair.schedule import crontab, launchd, systemd
-
     kinds = kinds or Kinds(crontab.Cron, launchd.Launchd, systemd.Systemd)
-    _refuse_strangers(home, system=system)
-    if cron:
-        return kinds.cron()
-    if sys.platform == "darwin":
-        return kinds.launchd(system=system)
-    try:
-        return kinds.systemd(system=system)
-    except CannotFix as why:
-        if system:
-            raise Trouble("{reason}. Nothing was changed.", reason=str(why).rstrip(".")) from None
-        return kinds.cron()
-
-
-def _refuse_strangers(home: Home, *, system: bool) -> None:
-    """Raise if a user's own manager would run a job for another user's home."""
     owner = os.stat(home.path).st_uid
     if system and os.geteuid() != 0:
         raise Trouble("--system installs for the whole machine and needs root. Run this with sudo.")
@@ -53,6 +37,16 @@ def _refuse_strangers(home: Home, *, system: bool) -> None:
             home=home.path,
             uid=owner,
         )
+    if cron:
+        return kinds.cron()
+    if sys.platform == "darwin":
+        return kinds.launchd(system=system)
+    try:
+        return kinds.systemd(system=system)
+    except CannotFix as why:
+        if system:
+            raise Trouble("{reason}. Nothing was changed.", reason=str(why).rstrip(".")) from None
+        return kinds.cron()
 
 
 def refuse_temporary_home(home: Path) -> None:

@@ -37,16 +37,14 @@ class Cron:
 
     def text(self, job: Job) -> str:
         minutes = _minutes(job)
-        words = [*_without_interval(job.command), "--once", "--interval", f"{minutes}m"]
+        words = [*job.command]
+        if "--interval" in words:  # cron may not be able to keep it
+            at = words.index("--interval")
+            del words[at : at + 2]
+        words += ["--once", "--interval", f"{minutes}m"]
         state = f"XDG_STATE_HOME={job.folder.parent}"
         config = [f"{name}={value}" for name, value in config_environment().items()]
-        command = shlex.join(["env", state, *config, *words]).replace("%", r"\%")
-        if "\n" in command:
-            raise CannotFix(
-                "A path contains characters that a crontab line must not contain. "
-                "Rename that folder."
-            )
-        return f"{_schedule(minutes)} {command}  # {job.name}\n"
+        return f"{_schedule(minutes)} {in_line(['env', state, *config, *words])}  # {job.name}\n"
 
     def install(self, job: Job) -> bool:
         lines = _lines()
@@ -90,12 +88,14 @@ class Cron:
         return found
 
 
-def _without_interval(command: Sequence[str]) -> list[str]:
-    """The words of a command without its --interval, which cron may not be able to keep."""
-    if "--interval" not in command:
-        return [*command]
-    at = command.index("--interval")
-    return [*command[:at], *command[at + 2 :]]
+def in_line(words: Sequence[str]) -> str:
+    """A command as a crontab line contains it."""
+    command = shlex.join(words).replace("%", r"\%")
+    if "\n" in command:
+        raise CannotFix(
+            "A path contains characters that a crontab line must not contain. Rename that folder."
+        )
+    return command
 
 
 def shortest(*, heal: bool) -> float:
@@ -124,7 +124,6 @@ def lines_of(job: Job) -> list[str]:
 
 
 def remove_line(line: str) -> None:
-    """Remove a line from the crontab of this user."""
     crontab.write_lines([one for one in _lines() or () if one != line])
 
 

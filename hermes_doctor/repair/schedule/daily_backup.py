@@ -13,9 +13,12 @@ from hermes_doctor.backup.vault.prune_rules import Retention
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import CannotFix, Trouble
 from hermes_doctor.core.system import disk
+from hermes_doctor.core.system.accounts import refuse_untrusted
+from hermes_doctor.core.system.own_environment import refuse_cached
 from hermes_doctor.hermes.supervisors.job_names import identity, state_folder
+from hermes_doctor.repair.gateway.manager_commands import owner_of
 from hermes_doctor.repair.schedule import crontab, launchd, systemd
-from hermes_doctor.repair.schedule.choose import Kinds, choose
+from hermes_doctor.repair.schedule.choose import Kinds, choose, refuse_temporary_home
 from hermes_doctor.repair.schedule.jobs import Job, JobManager
 
 PREFIX = "hermes-doctor-backup"
@@ -70,7 +73,6 @@ class Daily(Job):
 
 
 def at_of(job: Job) -> tuple[int, int]:
-    """Hour and minute of a job."""
     hour, minute = (job.at if isinstance(job, Daily) else "03:30").split(":")
     return int(hour), int(minute)
 
@@ -94,7 +96,6 @@ class DailyTimer(systemd.Systemd):
         return _TIMER.format(home=home, at=f"{hour:02}:{minute:02}")
 
     def service_text(self, job: Job) -> str:
-        """The text of the service unit."""
         limits = systemd.LIMITS
         if self.system:
             paths = " ".join(systemd.quote(f"-{path}") for path in job.writes)
@@ -108,7 +109,6 @@ class DailyTimer(systemd.Systemd):
         )
 
     def installed(self, job: Job) -> list[str]:
-        """The installed command as a list of words."""
         lines = _text(self._service(job)).splitlines()
         command = next((line for line in lines if line.startswith("ExecStart=")), "ExecStart=")
         words = shlex.split(command.removeprefix("ExecStart="))
@@ -119,7 +119,11 @@ class DailyTimer(systemd.Systemd):
         same = all(
             file.is_file() and file.read_text() == content for file, content in wanted.items()
         )
-        if same and self.status(job).running and self._enabled(self._name(job)):
+        if (
+            same
+            and self.status(job).running
+            and self.manager.run("is-enabled", self._name(job)).code == 0
+        ):
             return False
         for file, content in wanted.items():
             disk.make_folder(file.parent)
@@ -147,7 +151,6 @@ class DailyLaunchdJob(launchd.Launchd):
     """A launchd job that runs once a day."""
 
     def installed(self, job: Job) -> list[str]:
-        """The installed command as a list of words."""
         import plistlib
 
         content = _text(Path(self.place(job)))
@@ -168,18 +171,12 @@ class DailyCrontabLine(crontab.Cron):
     """A crontab line that runs once a day."""
 
     def installed(self, job: Job) -> list[str]:
-        """The installed command as a list of words."""
         line = next(iter(crontab.lines_of(job)), "")
         return shlex.split(line.replace(r"\%", "%"), comments=True)
 
     def text(self, job: Job) -> str:
         hour, minute = at_of(job)
-        command = shlex.join(job.command).replace("%", r"\%")
-        if "\n" in command:
-            raise CannotFix(
-                "A path contains characters that a crontab line must not contain. "
-                "Rename that folder."
-            )
+        command = crontab.in_line(job.command)
         return f"{minute} {hour} * * * {command} >/dev/null  # {job.name}\n"
 
     def hints(self, job: Job) -> Sequence[str]:
@@ -227,11 +224,6 @@ def prepare(
     cron: bool,
 ) -> tuple[JobManager, Daily]:
     """Choose the manager and build the job from the options."""
-    from hermes_doctor.core.system.accounts import refuse_untrusted
-    from hermes_doctor.core.system.own_environment import refuse_cached
-    from hermes_doctor.repair.gateway.manager_commands import owner_of
-    from hermes_doctor.repair.schedule.choose import refuse_temporary_home
-
     refuse_cached()
     refuse_temporary_home(home.path)
     if not retention:

@@ -54,7 +54,6 @@ def parse_budget(given: str) -> Budget:
 
 
 def format_duration(seconds: float) -> str:
-    """Format a duration for people."""
     for size, word in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {word}"

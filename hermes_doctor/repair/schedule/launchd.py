@@ -26,7 +26,11 @@ class Launchd:
         return f"a launchd {'daemon' if self.system else 'agent'}"
 
     def _file(self, job: Job) -> Path:
-        folder = Path("/Library/LaunchDaemons") if self.system else _agents()
+        folder = (
+            Path("/Library/LaunchDaemons")
+            if self.system
+            else user_home() / "Library" / "LaunchAgents"
+        )
         return folder / f"{job.name}.plist"
 
     def place(self, job: Job) -> str:
@@ -86,7 +90,3 @@ class Launchd:
 
     def hints(self, job: Job) -> Sequence[str]:
         return [f"Show its log: tail -f {job.folder / f'{job.name}.log'}"]
-
-
-def _agents() -> Path:
-    return user_home() / "Library" / "LaunchAgents"

@@ -17,6 +17,7 @@ from hermes_doctor.core.system import disk
 from hermes_doctor.core.system.accounts import account
 from hermes_doctor.core.system.files import user_home
 from hermes_doctor.hermes.supervisors.job_names import SERVICE_VARIABLE, config_environment
+from hermes_doctor.hermes.supervisors.systemd import lingers
 from hermes_doctor.repair.gateway.service_managers import SystemdManager as Systemctl
 from hermes_doctor.repair.schedule.jobs import Job, JobStatus
 
@@ -128,7 +129,7 @@ class Systemd:
     def install(self, job: Job) -> bool:
         file, name, text = self._file(job), self._name(job), self.text(job).encode()
         same = file.is_file() and file.read_bytes() == text
-        if same and self.status(job).running and self._enabled(name):
+        if same and self.status(job).running and self.manager.run("is-enabled", name).code == 0:
             return False
         if not same:
             disk.make_folder(file.parent)
@@ -137,9 +138,6 @@ class Systemd:
         self.manager.run_checked("enable", name)
         self.manager.run_checked("restart", name)
         return True
-
-    def _enabled(self, name: str) -> bool:
-        return self.manager.run("is-enabled", name).code == 0
 
     def remove(self, job: Job) -> bool:
         file, name = self._file(job), self._name(job)
@@ -164,8 +162,6 @@ class Systemd:
         )
 
     def hints(self, job: Job) -> Sequence[str]:
-        from hermes_doctor.hermes.supervisors.systemd import lingers
-
         words = "journalctl -u" if self.system else "journalctl --user -u"
         found = [f"Show its log: {words} {self._name(job)} -f"]
         user = self.manager.user

@@ -140,7 +140,7 @@ class SaveLost(Step):
             return []
         suffix, fd = self.fds[0]
         try:
-            number = os.stat(self.held.get(suffix) or self._way(fd)).st_ino
+            number = os.stat(self.held.get(suffix) or f"/proc/{self.pid}/fd/{fd}").st_ino
         except OSError:
             raise CannotFix(self._gone()) from None
         base = self.path.with_name(f"{self.path.name}.lost-{number}")
@@ -156,9 +156,6 @@ class SaveLost(Step):
             while chunk := os.pread(self.held[suffix], disk.CHUNK, offset):
                 disk.write(fd, chunk)
                 offset += len(chunk)
-
-    def _way(self, fd: str) -> str:
-        return f"/proc/{self.pid}/fd/{fd}"
 
     def _gone(self) -> str:
         return f"{self.path.name} of process {self.pid} is closed. Run the check again."

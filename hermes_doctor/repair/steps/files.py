@@ -1,17 +1,21 @@
-"""Steps that change files: replace, move aside, remove, set mode or owner."""
+"""Steps that change files: replace, move aside, remove, set mode or owner; free disk space."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
+from hermes_doctor.core.home import Home
 from hermes_doctor.core.message import count, text
-from hermes_doctor.core.model import CannotFix
-from hermes_doctor.core.system import disk
+from hermes_doctor.core.model import CannotFix, CouldNotLook
+from hermes_doctor.core.system import disk, mounts
 from hermes_doctor.core.system.files import Snapshot, read_tail, size, snapshot
-from hermes_doctor.diagnosis.step import Change, Maker, Step
+from hermes_doctor.diagnosis.probes.large_files import RemovableFile
+from hermes_doctor.diagnosis.step import Change, MachineAction, Maker, Step
 from hermes_doctor.sqlite.files import resolve_symlink
 
 
@@ -29,6 +33,18 @@ def replace_sentence(path: Path, place: str, what: str) -> str:
             links=count(more, "other hard link"),
         )
     return text("{place}: {what}", place=place, what=what)
+
+
+def changed_span(old: Sequence[object], new: Sequence[object]) -> tuple[int, int, int]:
+    """Where two texts (or lists of lines) differ: the start, the end in the old and in the new."""
+
+    def shared(one: Sequence[object], two: Sequence[object]) -> int:
+        pairs = enumerate(zip(one, two, strict=False))
+        return next((n for n, (a, b) in pairs if a != b), min(len(one), len(two)))
+
+    start = shared(old, new)
+    tail = shared(old[start:][::-1], new[start:][::-1])
+    return start, len(old) - tail, len(new) - tail
 
 
 def _writer(data: bytes) -> Maker:
@@ -83,7 +99,6 @@ class ReplaceSpan(Step):
 
     @property
     def after(self) -> bytes:
-        """The whole file with the span replaced."""
         return self.before[: self.start] + self.new + self.before[self.end :]
 
     def sentence(self) -> str:
@@ -213,3 +228,69 @@ class SetOwner(Step):
     def changes(self) -> Sequence[Change]:
         owner = (self.uid, self.gid)
         return [Change(resolve_symlink(self.path), self.expect, owner=owner, from_root=True)]
+
+
+_MOST_LINES = 6
+
+
+@dataclass(frozen=True)
+class FreeSpace(MachineAction):
+    """Shorten logs and delete old request dumps and cached files.
+
+    Nothing is backed up: on a full disk there is no room for a copy. Nothing is written but the
+    end of each log, over its start, so the gateway can go on writing to it.
+    """
+
+    home: Home
+    files: tuple[RemovableFile, ...]
+    kind: ClassVar[str] = "delete-files"
+    final: ClassVar[bool] = True
+
+    def sentence(self) -> str:
+        freed = size(sum(file.freed for file in self.files))
+        files = count(len(self.files), "file")
+        return text("delete what is not needed: {files}, {freed}", files=files, freed=freed)
+
+    def lines(self) -> Sequence[str]:
+        shown = [self._line(file) for file in self.files[:_MOST_LINES]]
+        rest = self.files[_MOST_LINES:]
+        if rest:
+            more = count(len(rest), "more file")
+            shown.append(f"-{more} ({size(sum(kept_file.freed for kept_file in rest))})")
+        return shown
+
+    def _line(self, file: RemovableFile) -> str:
+        kept = f", keep the newest {size(file.keep)}" if file.keep else ""
+        return f"-{self.home.name_of(file.path)} ({size(file.size)}){kept}"
+
+    def losses(self) -> str:
+        return "What is deleted cannot be restored: there is no room for a backup of it."
+
+    def notes(self) -> Sequence[str]:
+        free = size(mounts.free_space(self.home.path).free)
+        messages = [text("{free} of the disk are free now.", free=free)]
+        if stuck := [file for file in self.files if _is_as_large(file)]:
+            messages.append(
+                text(
+                    "{files} could not be deleted, such as {name}.",
+                    files=count(len(stuck), "file"),
+                    name=self.home.name_of(stuck[0].path),
+                )
+            )
+        return messages
+
+    def do(self) -> None:
+        """Free every file that can be freed: the others are no reason to stop."""
+        for file in self.files:
+            if snapshot(file.path).kind == "file":
+                with contextlib.suppress(OSError, CouldNotLook):
+                    if file.keep:
+                        disk.keep_end(file.path, read_tail(file.path, file.keep)[0])
+                    else:
+                        disk.remove(file.path)
+
+
+def _is_as_large(file: RemovableFile) -> bool:
+    """Whether a file is still there with all its bytes; a log may have grown again since."""
+    now = snapshot(file.path)
+    return now.kind == "file" and now.size >= file.size

@@ -32,34 +32,45 @@ from hermes_doctor.repair.steps.restart_actions import InstallCrontabLine, SetRe
 OLDEST_INSTALLER = (0, 18)
 """The first release whose installer works without a terminal."""
 _BACK = "take-back"
+NO_ACCOUNT = "The owner of the home has no account on this machine. Correct the owner first."
 _UNIT = "The service that Hermes installs"
 _OURS = re.compile(r"hermes[A-Za-z0-9_.@-]*\.service")
 
 
 @dataclass(frozen=True)
-class ReloadUnits(MachineAction):
-    """Machine action: make systemd reload its units and drop-ins."""
+class SystemdAction(MachineAction):
+    """Machine action: run one command of systemctl, with a unit of the home or for all units."""
 
     home: Home
+    unit: str = ""
     system: bool = False
-    kind: ClassVar[str] = "reload-units"
 
     @property
     def manager(self) -> SystemdManager:
         """The systemd instance that runs this home's unit."""
         return manager_of(self.home, system=self.system)
 
-    def words(self) -> dict[str, str]:
-        return {"scope": "system" if self.system else "user"}
+    @property
+    def command(self) -> str:
+        """The first words of the command, for people."""
+        return " ".join(self.manager.words)
 
-    def sentence(self) -> str:
-        return text(
-            "reload the settings of systemd: {command} daemon-reload",
-            command=" ".join(self.manager.words),
-        )
+    def words(self) -> dict[str, str]:
+        scope = {"scope": "system" if self.system else "user"}
+        return scope | {"unit": self.unit} if self.unit else scope
 
     def refuse(self) -> None:
         self.manager.refuse()
+
+
+@dataclass(frozen=True)
+class ReloadUnits(SystemdAction):
+    """Machine action: make systemd reload its units and drop-ins."""
+
+    kind: ClassVar[str] = "reload-units"
+
+    def sentence(self) -> str:
+        return text("reload the settings of systemd: {command} daemon-reload", command=self.command)
 
     def do(self) -> None:
         self.manager.run_checked("daemon-reload")
@@ -69,70 +80,38 @@ class ReloadUnits(MachineAction):
 
 
 @dataclass(frozen=True)
-class ResetFailed(MachineAction):
+class ResetFailed(SystemdAction):
     """Machine action: reset the failed state of a systemd unit, so it can be started."""
 
-    home: Home
-    unit: str
-    system: bool = False
     kind: ClassVar[str] = "reset-failed-unit"
 
-    @property
-    def manager(self) -> SystemdManager:
-        """The systemd instance that runs the unit."""
-        return manager_of(self.home, system=self.system)
-
-    def words(self) -> dict[str, str]:
-        return {"scope": "system" if self.system else "user", "unit": self.unit}
-
     def sentence(self) -> str:
-        words = " ".join(self.manager.words)
-        return text(
-            "let systemd start it again: {command} reset-failed {unit}",
-            command=words,
-            unit=self.unit,
-        )
-
-    def refuse(self) -> None:
-        self.manager.refuse()
+        template = "let systemd start it again: {command} reset-failed {unit}"
+        return text(template, command=self.command, unit=self.unit)
 
     def do(self) -> None:
         self.manager.run_checked("reset-failed", self.unit)
 
 
 @dataclass(frozen=True)
-class EnableUnit(MachineAction):
+class EnableUnit(SystemdAction):
     """Machine action: let systemd start a unit with the machine, or with the user's systemd."""
 
-    home: Home
-    unit: str
-    system: bool = False
     kind: ClassVar[str] = "enable-unit"
     lasting: ClassVar[bool] = True
 
-    @property
-    def manager(self) -> SystemdManager:
-        """The systemd instance that runs the unit."""
-        return manager_of(self.home, system=self.system)
-
-    def words(self) -> dict[str, str]:
-        return {"scope": "system" if self.system else "user", "unit": self.unit}
-
     def sentence(self) -> str:
-        return text(
-            "start it with the machine: {command} enable {unit}",
-            command=" ".join(self.manager.words),
-            unit=self.unit,
-        )
+        template = "start it with the machine: {command} enable {unit}"
+        return text(template, command=self.command, unit=self.unit)
 
     def refuse(self) -> None:
-        self.manager.refuse()
+        super().refuse()
         if not _OURS.fullmatch(self.unit):
             raise CannotFix(
                 "The name of {unit} does not begin with hermes. Enable it yourself: {command} "
                 "enable {unit}",
                 unit=self.unit,
-                command=" ".join(self.manager.words),
+                command=self.command,
             )
 
     def do(self) -> None:
@@ -167,9 +146,7 @@ class EnableLinger(MachineAction):
     def _name(self) -> str:
         name = owner_of(self.home).name
         if name is None:
-            raise CannotFix(
-                "The owner of the home has no account on this machine. Correct the owner first."
-            )
+            raise CannotFix(NO_ACCOUNT)
         return name
 
 
@@ -189,12 +166,9 @@ class InstallService(MachineAction):
 
     @property
     def path(self) -> Path:
-        """The path of the installed unit."""
         scope = user_scope(owner_of(self.home).uid)
         if scope is None:
-            raise CannotFix(
-                "The owner of the home has no account on this machine. Correct the owner first."
-            )
+            raise CannotFix(NO_ACCOUNT)
         return scope.folders[0] / self.unit
 
     def words(self) -> dict[str, str]:
@@ -311,21 +285,15 @@ def action_from_record(home: Home, record: MachineActionRecord) -> MachineAction
         return RevertAction(act) if act and not isinstance(act, RevertAction) else None
     system = record.words.get("scope") == "system"
     unit = record.words.get("unit", "")
+    of_unit = {ResetFailed.kind: ResetFailed, EnableUnit.kind: EnableUnit}.get(record.kind)
     if record.kind == ReloadUnits.kind:
-        return ReloadUnits(home, system)
-    if record.kind == ResetFailed.kind and _OURS.fullmatch(unit):
-        return ResetFailed(home, unit, system)
-    if record.kind == EnableUnit.kind and _OURS.fullmatch(unit):
-        return EnableUnit(home, unit, system)
+        return ReloadUnits(home, system=system)
+    if of_unit and _OURS.fullmatch(unit):
+        return of_unit(home, unit, system)
     if record.kind == EnableLinger.kind:
         return EnableLinger(home)
     if record.kind == InstallService.kind and _OURS.fullmatch(unit):
         return InstallService(home, unit)
-    return _other_action(home, record)
-
-
-def _other_action(home: Home, record: MachineActionRecord) -> MachineAction | None:
-    """Create the recorded action if it concerns a crontab or a container."""
     if record.kind == SetRestartPolicy.kind:
         return SetRestartPolicy(home)
     if record.kind == InstallCrontabLine.kind:

@@ -36,6 +36,7 @@ from hermes_doctor.core.system.file_swap import (
 )
 from hermes_doctor.core.system.files import ABSENT, Snapshot, snapshot
 from hermes_doctor.repair.transaction import paths
+from hermes_doctor.sqlite import joined_copy
 from hermes_doctor.sqlite.exclusive import exclusive_access, in_use
 
 BACK, AS_BEFORE, STAYS = "back", "as-before", "stays"
@@ -86,8 +87,6 @@ class Switch:
         """The journal records of the path and its sidecars."""
         return [self.main, *(sidecar.record for sidecar in self.sidecars)]
 
-    # -- forward ---------------------------------------------------------------------------
-
     def forward(self, expected: Mapping[Path, Snapshot]) -> None:
         """Switch from old to new; raise without changes if a path differs from its snapshot."""
         for path, known in expected.items():
@@ -123,8 +122,6 @@ class Switch:
         else:
             must_keep = at.path != paths.kept_path(self.path, self.run)
             swap(to.path, self.path, at.path, known, must_keep=must_keep)
-
-    # -- state -----------------------------------------------------------------------------
 
     def is_done(self) -> bool:
         """Whether the path has the new content, or had it before another program changed it."""
@@ -197,8 +194,6 @@ class Switch:
                 if not os.path.lexists(other.path):
                     disk.rename(link.path, other.path)
                     break
-
-    # -- back ------------------------------------------------------------------------------
 
     def back(self, backup: Backup, *, locked: bool = False) -> str:
         """Reverse the switch unless the path was used since; return BACK, AS_BEFORE or STAYS.
@@ -274,8 +269,6 @@ class Switch:
 
     def _join_again(self, link: SwitchVersion, backup: Backup) -> None:
         """Write the joined copy of the old database again."""
-        from hermes_doctor.sqlite import joined_copy
-
         sources = []
         for suffix in ("", "-wal", "-journal"):
             path = self._sidecar(suffix)
@@ -323,8 +316,6 @@ class Switch:
             and snapshot(kept).size > 0
             for sidecar in self.sidecars
         )
-
-    # -- comparing -------------------------------------------------------------------------
 
     def _sidecar(self, suffix: str) -> Path:
         return self.path.with_name(self.path.name + suffix)

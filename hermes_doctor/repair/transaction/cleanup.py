@@ -14,6 +14,7 @@ from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system import disk
 from hermes_doctor.core.system.files import LONGEST_NAME, list_folder, snapshot
 from hermes_doctor.repair.transaction import paths
+from hermes_doctor.repair.transaction.atomic_switch import is_same_file
 
 
 class _Replaced(NamedTuple):
@@ -39,7 +40,15 @@ def clean(journal: Journal, backup: Backup | None) -> None:
     for folder in {(journal.path_of(record)).parent for record in journal.paths}:
         with contextlib.suppress(CouldNotLook):  # a folder too full to be listed
             present[folder] = list_folder(folder)
-    _remember_kept(journal, present)
+    # Record files that were kept before the cleanup of the run was interrupted.
+    mark = f".kept-{journal.id}"
+    targets = {journal.path_of(record) for record in journal.paths}
+    stems = {(database_of(target) if is_database(target) else target) for target in targets}
+    for folder, names in present.items():
+        for name in (name for name in names if mark in name):
+            kept = journal.current_home.name_of(folder / name)
+            if folder / name.partition(mark)[0] in stems and kept not in journal.kept:
+                journal.kept.append(kept)
     if journal.end != ABANDONED:
         for record in journal.paths:
             if not paths.changes_only_mode(record):
@@ -74,18 +83,6 @@ def _places(journal: Journal, present: dict[Path, list[str]]) -> list[Path]:
     return sorted(one for one in found if one.parent not in present or one in there)
 
 
-def _remember_kept(journal: Journal, present: dict[Path, list[str]]) -> None:
-    """Record files that were kept before the cleanup of the run was interrupted."""
-    mark = f".kept-{journal.id}"
-    targets = {journal.path_of(record) for record in journal.paths}
-    stems = {(database_of(target) if is_database(target) else target) for target in targets}
-    for folder, names in present.items():
-        for name in (name for name in names if mark in name):
-            kept = journal.current_home.name_of(folder / name)
-            if folder / name.partition(mark)[0] in stems and kept not in journal.kept:
-                journal.kept.append(kept)
-
-
 def try_again(journal: Journal) -> bool:
     """Remove leftover files of an earlier run; return whether all are gone."""
     for name in list(journal.unremoved):
@@ -118,17 +115,12 @@ def _keep_if_edited(journal: Journal, backup: Backup | None, record: PathRecord)
     if record.joined_after:
         place = paths.joined_new_path(path, journal.id)
         copies.append(_Replaced(place, record.joined_after, "-joined-new"))
-    if backup is None and _is_alone(copies[0].path, path):
+    old = copies[0].path
+    if backup is None and os.path.lexists(old) and not is_same_file(old, path):
         _keep(journal, path, copies[0])
     for replaced in copies:
         if _is_edited(path, replaced):
             _keep(journal, path, replaced)
-
-
-def _is_alone(old: Path, path: Path) -> bool:
-    """Whether a replaced file is more than a hard link to the file in place."""
-    first, second = snapshot(old), snapshot(path)
-    return first.kind != "absent" and (first.dev, first.ino) != (second.dev, second.ino)
 
 
 def _is_edited(path: Path, one: _Replaced) -> bool:
@@ -143,7 +135,7 @@ def _is_edited(path: Path, one: _Replaced) -> bool:
         return True
     with contextlib.suppress(OSError, CouldNotLook):
         return (
-            _is_alone(one.path, path)
+            not is_same_file(one.path, path)
             and disk.digest(one.path, like=one.state.sha256) != one.state.sha256
         )
     return True

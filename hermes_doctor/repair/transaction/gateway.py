@@ -13,7 +13,8 @@ from hermes_doctor.repair.transaction.targets import gateway_steps
 
 if TYPE_CHECKING:
     from hermes_doctor.backup.records.journal import Journal
-    from hermes_doctor.repair.steps.gateway import GatewayControlProtocol, GatewayStep
+    from hermes_doctor.repair.gateway.base import GatewayControl
+    from hermes_doctor.repair.steps.gateway import GatewayStep
     from hermes_doctor.repair.transaction.targets import Item
 
 STOP_LIMIT, START_LIMIT = 300.0, 180.0
@@ -36,7 +37,7 @@ class GatewayPause:
     """
 
     def __init__(self, steps: Sequence[GatewayStep], journal: Journal) -> None:
-        self.service: GatewayControlProtocol | None = steps[0].service if steps else None
+        self.service: GatewayControl | None = steps[0].service if steps else None
         self.restart = any(step.restart for step in steps)
         self.journal = journal
         self._starts = any(step.expected or not step.restart for step in steps)
@@ -155,7 +156,7 @@ class GatewayPause:
         self.service.stop(STOP_LIMIT)
         return True
 
-    def _start(self, service: GatewayControlProtocol) -> None:
+    def _start(self, service: GatewayControl) -> None:
         progress.report(f"waiting for the gateway to start (at most {START_LIMIT:.0f} s)")
         service.start(START_LIMIT)
         self.journal.gateway = STARTED

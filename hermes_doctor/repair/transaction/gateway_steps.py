@@ -91,7 +91,6 @@ def _size(path: Path) -> int:
 
 
 def starts_stopped(steps: Sequence[Step]) -> bool:
-    """Whether the steps start a gateway that is not running."""
     for step in steps:
         if isinstance(step, GatewayStep) and (step.expected or not step.restart):
             try:
@@ -241,7 +240,6 @@ def _back(probes: Probes, steps: Sequence[Step]) -> list[Step]:
 
 
 def interrupts_gateway(steps: Sequence[Step]) -> bool:
-    """Whether the steps interrupt a running gateway."""
     for step in steps:
         if isinstance(step, GatewayStep) and step.restart:
             try:

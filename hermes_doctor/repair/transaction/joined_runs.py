@@ -35,7 +35,15 @@ class JoinedRuns:
 
     def journal(self) -> Journal:
         """One journal for all runs: each path as it was before the first and after the last."""
-        return replace(self.newest, started_at=self.runs[0].started_at, paths=self._records())
+        found: dict[str, PathRecord] = {}
+        before = 0
+        for run in self.runs:
+            for record in _kept(run):
+                shifted = replace(record, items=[before + number for number in record.items])
+                first = found.get(record.path)
+                found[record.path] = _joined(first, shifted) if first else shifted
+            before += len(run.items)
+        return replace(self.newest, started_at=self.runs[0].started_at, paths=list(found.values()))
 
     def journal_about(self, path: Path) -> Journal:
         """The same journal, as old as the first run that changed this path or its database."""
@@ -46,19 +54,7 @@ class JoinedRuns:
         return self.journal()
 
     def first_run_with(self, path: str) -> Journal:
-        """The first run that changed a path."""
         return next(run for run in self.runs if any(record.path == path for record in _kept(run)))
-
-    def _records(self) -> list[PathRecord]:
-        found: dict[str, PathRecord] = {}
-        before = 0
-        for run in self.runs:
-            for record in _kept(run):
-                shifted = replace(record, items=[before + number for number in record.items])
-                first = found.get(record.path)
-                found[record.path] = _joined(first, shifted) if first else shifted
-            before += len(run.items)
-        return list(found.values())
 
     def changed_between(self) -> list[str]:
         """The paths that another program changed after one run and before the next."""

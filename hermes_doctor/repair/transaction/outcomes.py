@@ -85,7 +85,6 @@ def left_files_note(journal: Journal) -> str:
 
 
 def error_reason(error: BaseException) -> str:
-    """Describe an error in a few words."""
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     if isinstance(error, MemoryError):
@@ -116,15 +115,14 @@ def as_trouble(error: BaseException, journal: Journal) -> BaseException:
     if isinstance(error, OSError):
         why = os.strerror(error.errno or 0)
         if isinstance(error.filename, str):
-            file = Path(error.filename).name
-            return Trouble(sentences(text("{error} ({file}).", error=why, file=file), changed))
-        return Trouble(sentences(text("{error}.", error=why), changed))
-    if isinstance(error, MemoryError):
+            why = text("{error} ({file})", error=why, file=Path(error.filename).name)
+    elif isinstance(error, MemoryError):
         why = memory_limit.reason("This command", memory_limit.COMMAND)
-        return Trouble(sentences(text("{error}.", error=why), changed))
-    if isinstance(error, CouldNotLook | CannotFix):
-        return Trouble(sentences(text("{reason}.", reason=_bare(error)), changed))
-    return error
+    elif isinstance(error, CouldNotLook | CannotFix):
+        why = _bare(error)
+    else:
+        return error
+    return Trouble(sentences(text("{reason}.", reason=why), changed))
 
 
 def _bare(error: BaseException) -> str:

@@ -216,6 +216,3 @@ def state_of(entry: BackupEntry) -> State:
     if entry.kind == "symlink":
         return State("symlink", uid=entry.uid, gid=entry.gid, target=entry.target)
     return State("file", entry.sha256, entry.mode, entry.uid, entry.gid)
-
-
-"""The attributes i and a of `chattr`."""

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from hermes_doctor.backup.records.journal import ItemRecord
 from hermes_doctor.core.model import CannotFix, CouldNotLook, Finding, Safety, Severity, Status
@@ -119,7 +118,6 @@ class PlannedItem:
         return "on-purpose" if self.finding.data.get("on_purpose") else "not-wanted"
 
     def item(self) -> Item:
-        """Make the item of a run from it."""
         assert self.fix is not None
         record = ItemRecord(
             fix=self.fix.id,
@@ -137,20 +135,17 @@ class PlannedItem:
 def plan(probes: Probes, plugins: Plugins, findings: Sequence[Finding]) -> list[PlannedItem]:
     """Plan each finding, in the order of the findings."""
     with redirect_stdout(sys.stderr):  # what a fix prints is not part of our output
-        return _refuse_unsafe_starts(
-            probes, [_plan(probes, plugins, finding) for finding in findings]
-        )
-
-
-def _refuse_unsafe_starts(probes: Probes, planned: list[PlannedItem]) -> list[PlannedItem]:
-    """Refuse to start a gateway that would harm a database which the same plan does not repair."""
-    if not any(one.ready and starts_stopped(one.steps) for one in planned):
-        return planned
-    ready = [step for item in planned if item.ready for step in item.steps]
-    why = unsafe_start(probes, {change.path for step in ready for change in step.changes()})
-    return [
-        replace(one, refusal=why) if why and starts_stopped(one.steps) else one for one in planned
-    ]
+        # Refuse to start a gateway that would harm a database which the same plan does not
+        # repair.
+        planned = [_plan(probes, plugins, finding) for finding in findings]
+        if not any(one.ready and starts_stopped(one.steps) for one in planned):
+            return planned
+        ready = [step for item in planned if item.ready for step in item.steps]
+        why = unsafe_start(probes, {change.path for step in ready for change in step.changes()})
+        return [
+            replace(one, refusal=why) if why and starts_stopped(one.steps) else one
+            for one in planned
+        ]
 
 
 def _plan(probes: Probes, plugins: Plugins, finding: Finding) -> PlannedItem:
@@ -198,15 +193,10 @@ def _steps(probes: Probes, finding: Finding, fix: Fix) -> PlannedItem:
     except (Exception, SystemExit, GeneratorExit) as error:  # noqa: BLE001 (an operator's fix may raise anything)
         return PlannedItem(finding, fix, (), f"the fix {fix.id} crashed: {describe_crash(error)}")
     nothing = None if steps else "there is nothing left to do"
-    outside = _outside(probes.home.path, steps)
-    return PlannedItem(finding, fix, steps, nothing, restarts=interrupts, outside=outside)
-
-
-def _outside(home: Path, steps: Sequence[Step]) -> bool:
-    """Whether the steps change anything outside the home."""
     paths = [change.path for step in steps for change in step.changes()]
     asks = any(isinstance(step, MachineAction) for step in steps)
-    return asks or not all(path.is_relative_to(home) for path in paths)
+    outside = asks or not all(path.is_relative_to(probes.home.path) for path in paths)
+    return PlannedItem(finding, fix, steps, nothing, restarts=interrupts, outside=outside)
 
 
 def _about(record: ItemRecord, reason: str) -> bool:

@@ -15,12 +15,14 @@ from hermes_doctor.core.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.core.system import mounts, root_parent
 from hermes_doctor.core.system.accounts import shared_folder
 from hermes_doctor.core.system.files import snapshot
+from hermes_doctor.diagnosis.probes.probes import Probes
+from hermes_doctor.hermes.processes import gateway_processes
 from hermes_doctor.hermes.processes.home_of import holds_lock_in
-from hermes_doctor.repair.transaction import actions, paths
+from hermes_doctor.repair.transaction import paths
 from hermes_doctor.repair.transaction.gateway import GatewayPause
 from hermes_doctor.repair.transaction.gateway_steps import starts_stopped, unsafe_start
 from hermes_doctor.repair.transaction.stage import room_for
-from hermes_doctor.repair.transaction.targets import Item, Refused, Target
+from hermes_doctor.repair.transaction.targets import Item, MachineActions, Refused, Target
 from hermes_doctor.sqlite.files import sidecars
 
 
@@ -35,7 +37,7 @@ class Preflight(NamedTuple):
         self,
         targets: Sequence[Target],
         gateway: GatewayPause,
-        machine_actions: actions.MachineActions,
+        machine_actions: MachineActions,
     ) -> None:
         """Raise Trouble or Refused if the run, or one of its items, cannot be done."""
         st = os.stat(self.home.path)
@@ -79,8 +81,6 @@ class Preflight(NamedTuple):
 
     def refuse_unsafe_start(self, items: Sequence[Item], targets: Sequence[Target]) -> None:
         """Refuse a start that would harm a database: its repair may have been declined."""
-        from hermes_doctor.diagnosis.probes.probes import Probes
-
         starting = [n for n, item in enumerate(items) if starts_stopped(item.steps)]
         if self.kind != "fix" or not starting:
             return
@@ -175,8 +175,6 @@ class Preflight(NamedTuple):
 
     def refuse_holders(self, targets: Sequence[Target], allowed_pids: Sequence[int]) -> None:
         """Refuse to replace a database that a process has open, or may open at any moment."""
-        from hermes_doctor.hermes.processes import gateway_processes
-
         wanted = [target for target in targets if target.is_database]
         if not wanted:
             return

@@ -14,7 +14,8 @@ from hermes_doctor.backup.vault.vault import PARTIAL, Vault
 from hermes_doctor.core.home import Home, database_of, is_database
 from hermes_doctor.core.model import CouldNotLook, Trouble
 from hermes_doctor.core.system.signals import delay_signals, interruptible
-from hermes_doctor.repair.transaction import actions, paths, restore_of_lone_logs
+from hermes_doctor.hermes.processes import gateway_processes
+from hermes_doctor.repair.transaction import paths, undo_guards
 from hermes_doctor.repair.transaction.atomic_switch import Switch, switches
 from hermes_doctor.repair.transaction.cleanup import clean, try_again
 from hermes_doctor.repair.transaction.gateway import (
@@ -29,7 +30,7 @@ from hermes_doctor.repair.transaction.rollback import (
     roll_back,
     used_after_switch,
 )
-from hermes_doctor.repair.transaction.targets import Verify
+from hermes_doctor.repair.transaction.targets import Verify, revert_interrupted
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,7 @@ def _finish_or_take_back(journal: Journal, verify: Verify) -> str:
             f"rolled back but finished, and the new data is kept."
         )
     left, written, logs = roll_back(journal, backup, journal.paths)
-    actions.revert_interrupted(journal)
+    revert_interrupted(journal)
     for item in journal.items:
         item.outcome, item.reason = "rolled-back", "the run was interrupted"
     mark_left_items(journal, left, backup)
@@ -203,9 +204,7 @@ def _only_in_part(
     moved = [record for record in journal.paths if record.path in logs]
     databases = {database_of(journal.path_of(record)) for record in moved}
     explained = {
-        file.path
-        for record in moved
-        for file in restore_of_lone_logs.files_created_with(journal, record)
+        file.path for record in moved for file in undo_guards.files_created_with(journal, record)
     }
     others = [
         name
@@ -219,7 +218,7 @@ def _only_in_part(
             f"version is in backup {backup.id} ({backup.folder})."
         )
     if logs:
-        text += f" {restore_of_lone_logs.describe_kept_logs(journal, logs, backup)}"
+        text += f" {undo_guards.describe_kept_logs(journal, logs, backup)}"
     kept = paths.rolled_back_folder(backup)
     return text + (f" The new content of other files is kept in {kept}." if kept.exists() else "")
 
@@ -254,8 +253,6 @@ def _refuse_holders(journal: Journal) -> None:
 
     A database that was used since the run is left in place, so it may be open.
     """
-    from hermes_doctor.hermes.processes import gateway_processes
-
     targets: list[Path] = []
     found = list(switches(journal, journal.paths))
     used = [one for one in found if one.is_used() or is_used_lone_sidecar(journal, one)]

@@ -14,7 +14,7 @@ from hermes_doctor.core.model import Trouble
 from hermes_doctor.core.system import disk
 from hermes_doctor.repair.transaction import paths
 from hermes_doctor.repair.transaction.atomic_switch import AS_BEFORE, STAYS, Switch, switches
-from hermes_doctor.repair.transaction.restore_of_lone_logs import files_created_with
+from hermes_doctor.repair.transaction.undo_guards import files_created_with
 from hermes_doctor.sqlite.exclusive import exclusive_access
 
 

@@ -21,10 +21,9 @@ from hermes_doctor.core.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.core.system import disk, progress as system_progress
 from hermes_doctor.core.system.files import snapshot
 from hermes_doctor.core.system.signals import delay_signals, interruptible
+from hermes_doctor.hermes.processes import gateway_processes
 from hermes_doctor.repair.transaction import paths
-from hermes_doctor.repair.transaction.actions import MachineActions
 from hermes_doctor.repair.transaction.cleanup import clean
-from hermes_doctor.repair.transaction.commit import commit, databases_of
 from hermes_doctor.repair.transaction.gateway import ASKED, GatewayPause, remove_origin_file
 from hermes_doctor.repair.transaction.outcomes import (
     as_trouble,
@@ -36,9 +35,10 @@ from hermes_doctor.repair.transaction.outcomes import (
 )
 from hermes_doctor.repair.transaction.preflight import Preflight
 from hermes_doctor.repair.transaction.rollback import roll_back
-from hermes_doctor.repair.transaction.stage import stage
+from hermes_doctor.repair.transaction.stage import commit, databases_of, stage
 from hermes_doctor.repair.transaction.targets import (
     Item,
+    MachineActions,
     Refused,
     Target,
     Verify,
@@ -99,10 +99,12 @@ class Run:
         changes back. A step that changes anything first saves in the journal that it will.
         """
         self._begin(items, verify)
-        if not self._has_work():
+        saves = any(item.saves_first for item in self.items)
+        if not (self.targets or self._gateway or self._actions or saves):
             return self._end_unsaved("nothing to do")
         try:
-            self._refuse_what_would_fail()
+            self._preflight.look(self.targets, self._gateway, self._actions)
+            self._preflight.refuse_unsafe_start(self.items, self.targets)
         except Refused as error:
             return mark_refused(self._end_unsaved(f"nothing was changed: {error}"), error)
         with interruptible(), self._guards:
@@ -111,7 +113,8 @@ class Run:
                 self._save_open_files()
                 self._stop_gateway()
                 self._back_up()
-                self._stage()
+                stage(self.targets, self.journal)
+                collect_notes(self.items)
                 self._lock_databases()
             except BaseException as error:
                 self._abandon(error)
@@ -121,7 +124,10 @@ class Run:
             try:
                 self._commit()
                 self._actions.do()
-                self._start_gateway()
+                replaced = any(target.is_database for target in self.targets)
+                self._gateway.start(keeps_changes=not replaced)
+                collect_notes(self.items)
+                self._unconnected = self._gateway.unconnected_items(self.items)
                 failed = self._verify()
                 with delay_signals():
                     self._settle(failed)
@@ -132,8 +138,6 @@ class Run:
                     raise as_trouble(error, self.journal) from error
         return self.journal
 
-    # -- before anything changes -----------------------------------------------------------
-
     def _begin(self, items: Sequence[Item], verify: Verify) -> None:
         self.items, self._check = items, verify
         self.journal.items = [item.record for item in items]
@@ -142,19 +146,11 @@ class Run:
         self._gateway = GatewayPause(gateway_steps(items), self.journal)
         self._actions = MachineActions(items, self.journal)
 
-    def _has_work(self) -> bool:
-        saves = any(item.saves_first for item in self.items)
-        return bool(self.targets or self._gateway or self._actions or saves)
-
     def _end_unsaved(self, note: str) -> Journal:
         """End a run before its journal is written; it leaves no receipt."""
         self.journal.finish(journals.ABANDONED, note)
         self.journal.close()
         return self.journal
-
-    def _refuse_what_would_fail(self) -> None:
-        self._preflight.look(self.targets, self._gateway, self._actions)
-        self._preflight.refuse_unsafe_start(self.items, self.targets)
 
     def _save_open_files(self) -> None:
         """Save data that only a running process still has open, before that is stopped."""
@@ -202,10 +198,6 @@ class Run:
         ]
         self.journal.enter(journals.STAGING)
 
-    def _stage(self) -> None:
-        stage(self.targets, self.journal)
-        collect_notes(self.items)
-
     def _lock_databases(self) -> None:
         for database in databases_of(self.targets, self.id):
             if snapshot(database).kind == "file":  # late: a starting gateway has to wait
@@ -226,8 +218,6 @@ class Run:
                 self.journal.note = note.replace("nothing was changed", "no file was changed", 1)
             self._end(None)
 
-    # -- the change, and after -------------------------------------------------------------
-
     def _commit(self) -> None:
         """Put every path in place; from here on an interrupted run is rolled back."""
         with delay_signals():
@@ -244,8 +234,6 @@ class Run:
 
     def _refuse_late_users(self) -> None:
         """Fail if a process opened a database at the last moment: it would use the old file."""
-        from hermes_doctor.hermes.processes import gateway_processes
-
         old = [
             place(target.path, self.id)
             for target in self.targets
@@ -256,12 +244,6 @@ class Run:
             raise Trouble(
                 "process {pids} opened {path} at the last moment", pids=pids[0], path=path.name
             )
-
-    def _start_gateway(self) -> None:
-        replaced = any(target.is_database for target in self.targets)
-        self._gateway.start(keeps_changes=not replaced)
-        collect_notes(self.items)
-        self._unconnected = self._gateway.unconnected_items(self.items)
 
     def _check_items(self) -> dict[int, str | None]:
         """Ask for each item that is not left out whether its problem is gone."""

@@ -1,4 +1,4 @@
-"""Stage a run: write all new files completely beside their targets before anything changes."""
+"""Stage a run: write all new files completely beside their targets; then put them in place."""
 
 from __future__ import annotations
 
@@ -27,7 +27,12 @@ from hermes_doctor.sqlite import joined_copy
 def stage(targets: Sequence[Target], journal: Journal) -> None:
     """Write all new content beside its target, and record the state that each path will have."""
     for folder in sorted({t.path.parent for t in targets if t.change.make}):
-        _make_folder(folder, journal)  # the folder of a restored file may be missing
+        # Create a missing folder and record it in the journal, so undo can remove it.
+        missing = [path for path in (folder, *folder.parents) if not path.exists()]
+        if missing:
+            journal.folders += [journal.current_home.name_of(one) for one in missing]
+            journal.save()
+        disk.make_folder(folder)
         inside = [t for t in targets if t.path.parent == folder]
         check_free_space(folder, room_for(inside))
     for target, record in zip(targets, journal.paths, strict=True):
@@ -51,16 +56,13 @@ def stage(targets: Sequence[Target], journal: Journal) -> None:
     journal.save()
 
 
-def _room(target: Target) -> int:
-    """How many bytes the new content may have; of a log, only the end is kept."""
-    change = target.change
-    return change.room if change.growing else max(change.room, change.expect.size)
-
-
 def room_for(targets: Sequence[Target]) -> int:
     """How many bytes are written beside these targets before anything is replaced."""
     made = [one for one in targets if one.change.make is not None]
-    wanted = sum(_room(one) for one in made)
+    wanted = sum(  # of a log that grows, only the end is kept
+        one.change.room if one.change.growing else max(one.change.room, one.change.expect.size)
+        for one in made
+    )
     for target in targets:
         if target.replaces and is_database(target.path) and database_of(target.path) == target.path:
             beside = [t for t in targets if t is not target and database_of(t.path) == target.path]
@@ -112,15 +114,6 @@ def _joined(parts: joined_copy.Parts, place: Path, alone: State, target: Target)
     return state
 
 
-def _make_folder(folder: Path, journal: Journal) -> None:
-    """Create a missing folder and record it in the journal, so undo can remove it."""
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    if missing:
-        journal.folders += [journal.current_home.name_of(one) for one in missing]
-        journal.save()
-    disk.make_folder(folder)
-
-
 def _make(target: Target, make: Callable[[Path], None], id: str) -> State:
     """Write the new file of one target and flush it to disk; return its state."""
     new = paths.staged_path(target.path, id)
@@ -168,3 +161,33 @@ def digest_without_marks(path: Path) -> str | None:
             del values["onboarding"]
     plain = json.dumps(values, sort_keys=True, default=str)
     return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def commit(journal: Journal, targets: Sequence[Target]) -> None:
+    """Change every path in the order of the targets; a database and its log in one switch."""
+    found = {target.path: target for target in targets}
+    todo = {
+        path: switch
+        for switch in switches(journal, journal.paths)
+        for path in (switch.path, *(one.path for one in switch.sidecars))
+    }
+    finished: set[Path] = set()
+    for target in targets:
+        if not target.replaces:
+            paths.set_mode_and_owner(target.change)
+            continue
+        switch = todo[target.path]
+        if switch.path in finished:
+            continue
+        finished.add(switch.path)
+        members = [switch.path, *(sidecar.path for sidecar in switch.sidecars)]
+        taken = {path: known for member in members for path, known in found[member].change.beside}
+        taken |= {path: found[path].change.expect for path in members}
+        switch.forward(taken)
+
+
+def databases_of(targets: Sequence[Target], run: str) -> list[Path]:
+    """All files to lock: the databases that a run replaces, and their staged and joined copies."""
+    databases = sorted({database_of(target.path) for target in targets if target.is_database})
+    places = (paths.joined_old_path, paths.joined_new_path, paths.staged_path)
+    return [*databases, *(place(database, run) for database in databases for place in places)]

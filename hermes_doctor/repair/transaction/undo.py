@@ -20,7 +20,7 @@ from hermes_doctor.core.system import privileges, root_parent
 from hermes_doctor.core.system.files import snapshot
 from hermes_doctor.diagnosis.step import Change, MachineAction, Step
 from hermes_doctor.repair.steps import machine
-from hermes_doctor.repair.transaction import changed_since, paths, restore_of_lone_logs
+from hermes_doctor.repair.transaction import paths, undo_guards
 from hermes_doctor.repair.transaction.gateway import LEFT
 from hermes_doctor.repair.transaction.joined_runs import JoinedRuns, SavedPath
 from hermes_doctor.repair.transaction.targets import Item, Verify
@@ -97,7 +97,7 @@ class SetSidecarAside(Step):
 
 def items_for(home: Home, backup: Backup, entries: Sequence[BackupEntry], why: str) -> list[Item]:
     """Make the items that restore these entries of a backup."""
-    restore_of_lone_logs.refuse_lone_logs(home, backup, entries)
+    undo_guards.refuse_lone_logs(home, backup, entries)
     return _items(home, [SavedPath(backup, entry) for entry in entries], why)
 
 
@@ -105,7 +105,7 @@ def _items(
     home: Home,
     saved: Sequence[SavedPath],
     why: str,
-    known: restore_of_lone_logs.KnownDatabases | None = None,
+    known: undo_guards.KnownDatabases | None = None,
 ) -> list[Item]:
     """Make one item for each path; an item for a database also removes its current sidecars.
 
@@ -115,7 +115,7 @@ def _items(
     entries = [entry for _, entry in saved]
     lone = {
         database_of(home.path / entry.path)
-        for entry in restore_of_lone_logs.logs_without_database(home, entries)
+        for entry in undo_guards.logs_without_database(home, entries)
     }
     named = {entry.path for entry in entries}
     items = []
@@ -134,9 +134,7 @@ def _items(
         if saves:
             logs = [sidecar for sidecar in sidecars(database) if paths.is_log(sidecar)]
             others = tuple(log for log in logs if home.name_of(log) not in named)
-            steps.append(
-                restore_of_lone_logs.SaveDatabase(database, (known or {}).get(database), others)
-            )
+            steps.append(undo_guards.SaveDatabase(database, (known or {}).get(database), others))
             lone.remove(database)
         steps.append(Restore(path, backup, entry))
         record = ItemRecord(
@@ -261,11 +259,11 @@ def undo_plan(home: Home, journal: Journal, *, force: bool) -> UndoPlan:
     records = joined.journal().paths
     databases = {database_of(home.path / record.path) for record in records}
     known = {database: snapshot(database) for database in databases if is_database(database)}
-    works = changed_since.gateway_runs(home)
-    changed = changed_since.changed_paths(home, joined, records)
+    works = undo_guards.gateway_runs(home)
+    changed = undo_guards.changed_paths(home, joined, records)
     if not force:
-        gateway_wrote = works or changed_since.gateway_started(every)
-        changed_since.refuse_edits(home, joined, records, changed, gateway_wrote=gateway_wrote)
+        gateway_wrote = works or undo_guards.gateway_started(every)
+        undo_guards.refuse_edits(home, joined, records, changed, gateway_wrote=gateway_wrote)
     for run in runs:
         if wrong := Vault(home, run.vault_folder).verify(backups[run.id]):
             raise Trouble(
@@ -285,7 +283,7 @@ def undo_plan(home: Home, journal: Journal, *, force: bool) -> UndoPlan:
         act = machine.action_from_record(home, record)
         if act is not None:
             items.append(_acted(machine.RevertAction(act)))
-    losses = list(changed_since.lost_rows(home, joined, saved, changed))
+    losses = list(undo_guards.lost_rows(home, joined, saved, changed))
     hermes = backups[joined.newest.id].hermes
     return UndoPlan(home, runs, saved, items, hermes, losses, must_run)
 
@@ -303,7 +301,6 @@ def was_running(runs: Sequence[Journal]) -> bool | None:
 
 
 def _refuse_undone(journal: Journal) -> None:
-    """Raise Trouble if a run has nothing to undo."""
     if journal.state == journals.UNDONE:
         raise Trouble(
             "Run {id} was already undone by run {undo}.", id=journal.id, undo=journal.undone_by
@@ -317,6 +314,5 @@ def _refuse_undone(journal: Journal) -> None:
 
 
 def _acted(act: MachineAction) -> Item:
-    """Make the item that reverts a machine action."""
     said = act.sentence()
     return Item(ItemRecord(fix="undo", code="", subject=said, check="", steps=[said]), [act])

@@ -9,7 +9,10 @@ import pytest
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import Finding, Severity
 from hermes_doctor.operations.watch import consent
+from hermes_doctor.operations.watch.consent import MAX_TRIES, RepairBudget
+from hermes_doctor.operations.watch.state import FailedRepair
 from hermes_doctor.repair.gateway.detached import Detached
+from hermes_doctor.repair.schedule.durations import Budget
 from hermes_doctor.repair.steps.gateway import GatewayStep
 from hermes_doctor.repair.transaction.plan import PlannedItem
 from tests.helpers.one_check import PLUGINS
@@ -38,3 +41,64 @@ def test_a_gateway_that_a_person_stopped(home: Path) -> None:
     item = start(home, Severity.INFO)
 
     assert "not enough to start" in (consent.refusal(item, frozenset({"GW-DOWN"})) or "")
+
+
+KEY = ("A", "thing")
+
+
+def test_the_budget() -> None:
+    """So many in so much time, counted from each repair."""
+    ledger = RepairBudget(Budget(2, 600.0))
+    for now in (1000.0, 1100.0):
+        assert ledger.free_at(now) is None
+        ledger.spend(now)
+
+    assert ledger.free_at(1200.0) == 1600.0
+    assert ledger.free_at(1599.0) == 1600.0
+    assert ledger.free_at(1600.0) is None
+    ledger.spend(1600.0)
+    assert ledger.free_at(1601.0) == 1700.0
+    assert len(ledger.repairs) == 2, "no more is kept than counts"
+
+
+def test_a_time_that_has_not_come_yet_counts_for_nothing() -> None:
+    """A time that has not come yet counts for nothing."""
+    assert RepairBudget(Budget(1, 600.0), [9e9]).free_at(1000.0) is None
+
+
+def test_what_fails_waits_longer_each_time_and_then_for_a_person() -> None:
+    """What fails waits longer each time and then for a person."""
+    ledger = RepairBudget(Budget(3, 600.0))
+    now = 0.0
+    for number in range(MAX_TRIES):
+        assert ledger.may_try(KEY, now)
+        failure = ledger.fail(KEY, now)
+        assert failure.until - now == 600.0 * 2**number
+        assert not ledger.may_try(KEY, failure.until - 1)
+        now = failure.until
+
+    assert not ledger.may_try(KEY, now + 1e9)
+    ledger.forget({KEY: None}, now + 1e9)
+    assert not ledger.may_try(KEY, now + 1e9), "as long as it is there"
+    ledger.forget({}, now + 1e9)
+    assert ledger.may_try(KEY, now + 1e9), "gone and come again, it is another one"
+
+
+def test_gone_for_a_moment_is_not_forgotten() -> None:
+    """Gone for a moment is not forgotten."""
+    ledger = RepairBudget(Budget(3, 600.0))
+    ledger.fail(KEY, 0.0)
+    ledger.forget({}, 10.0)
+
+    assert not ledger.may_try(KEY, 20.0)
+
+
+def test_a_wait_that_this_budget_never_gave_is_cut_short() -> None:
+    """What is read from a file may say anything."""
+    far = RepairBudget(
+        Budget(3, 600.0), [], {KEY: FailedRepair(1, 9e12), ("B", ""): FailedRepair(10**9, 5.0)}
+    )
+    far.since(1000.0)
+
+    assert far.failures[KEY] == FailedRepair(1, 1600.0)
+    assert far.failures["B", ""] == FailedRepair(MAX_TRIES, 5.0)

@@ -18,9 +18,9 @@ from hermes_doctor.core.model import Report, Severity, Trouble
 from hermes_doctor.diagnosis.examination.report import report as examine
 from hermes_doctor.diagnosis.plugins import load
 from hermes_doctor.diagnosis.probes.probes import Probes
-from hermes_doctor.operations.watch import repair_run
+from hermes_doctor.operations.watch import repair_runs
+from hermes_doctor.operations.watch.consent import RepairBudget
 from hermes_doctor.operations.watch.heal import Healer
-from hermes_doctor.operations.watch.repair_budget import RepairBudget
 from hermes_doctor.operations.watch.rounds import Watch
 from hermes_doctor.operations.watch.signals import Signals
 from hermes_doctor.operations.watch.store import WatchStateFiles
@@ -185,7 +185,7 @@ def test_the_gateway_is_steered_only_for_an_error_that_lasted(
         carried.append(given)
         raise Trouble("enough")
 
-    monkeypatch.setattr(repair_run, "apply_plans", carry_out)
+    monkeypatch.setattr(repair_runs, "apply_plans", carry_out)
     assert "waits" not in str(ward.rounds(4)) and not carried
     ward.rounds(1)
     assert len(carried) == 1
@@ -204,7 +204,7 @@ def test_a_gateway_that_does_not_connect_is_not_healed(
             record.outcome, record.reason = "not-connected", "QQ: closed"
         return Journal("run", "fix", str(home.path), "", AT.isoformat(), items=records)
 
-    monkeypatch.setattr(repair_run, "apply_plans", apply)
+    monkeypatch.setattr(repair_runs, "apply_plans", apply)
     ward = Ward(home)
     told = str(ward.rounds(5))
     assert "healed" not in told and "failed GW-DOWN" in told
@@ -373,14 +373,14 @@ def test_what_cannot_be_planned_is_told_once_and_asked_again_later(
     fake_gateway.ended(home)
     ward = Ward(home, after=1)
     planned = 0
-    real: Callable[..., Any] = repair_run.plan_repairs
+    real: Callable[..., Any] = repair_runs.plan_repairs
 
     def counting(*args: Any) -> Any:
         nonlocal planned
         planned += 1
         return real(*args)
 
-    monkeypatch.setattr(repair_run, "plan_repairs", counting)
+    monkeypatch.setattr(repair_runs, "plan_repairs", counting)
     told = ward.rounds(8)
 
     assert told.count("waits GW-DOWN") == 1 and "failed GW-DOWN" not in told

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.core.home import Home
-from hermes_doctor.operations.watch import assembly, repair_run
+from hermes_doctor.operations.watch import assembly, repair_runs
 from hermes_doctor.operations.watch.store import WatchStateFiles
 from hermes_doctor.repair.schedule.durations import Budget
 from tests.helpers import support
@@ -91,7 +91,7 @@ def test_a_repair_whose_process_is_killed(home: Path, monkeypatch: pytest.Monkey
     """It is a failure that counts, and later the repair is made."""
     ward = ward_of(home, after=1, budget=Budget(100, 600.0))
     blot(home)
-    monkeypatch.setattr(repair_run, "apply_plans", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    monkeypatch.setattr(repair_runs, "apply_plans", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
     assert ward.rounds(1) == ["found ENV-BOM", "failed ENV-BOM"]
     failed = ward.heard[-1].title
     assert "the repair was cut off: its process was killed (SIGKILL" in failed, failed
@@ -139,7 +139,7 @@ def test_sigterm_reaches_the_repair_and_it_is_rolled_back(
     """The watch passes the signal on, and waits until the files are as they were."""
     ward = ward_of(home, after=1)
     blot(home)
-    real = repair_run.make_verifier
+    real = repair_runs.make_verifier
 
     def slow(*given: object) -> object:
         verify = real(*given)  # type: ignore[arg-type]
@@ -151,7 +151,7 @@ def test_sigterm_reaches_the_repair_and_it_is_rolled_back(
 
         return wait
 
-    monkeypatch.setattr(repair_run, "make_verifier", slow)
+    monkeypatch.setattr(repair_runs, "make_verifier", slow)
     with ward.healer.signals.heard():
         told = ward.rounds(1)
     assert "failed" in told and ward.heard[-1].title == "a repair was interrupted and rolled back"

@@ -20,6 +20,7 @@ from hermes_doctor.operations.watch import home_reachable
 from hermes_doctor.operations.watch.clocks import ClockReading
 from hermes_doctor.operations.watch.event_lines import EventPrinter
 from hermes_doctor.operations.watch.events import EventKind, WatchEvent
+from hermes_doctor.operations.watch.heal import Healer
 from hermes_doctor.operations.watch.rounds import Watch
 from hermes_doctor.operations.watch.signals import Signals
 from hermes_doctor.operations.watch.state import FailedRepair, WatchState
@@ -228,7 +229,10 @@ def test_a_round_that_takes_longer_than_the_interval_is_not_piled_up(home: Path)
 def test_after_a_repair_it_looks_at_once(home: Path) -> None:
     """After a repair it looks at once."""
 
-    class Heals:
+    class Heals(Healer):
+        def __init__(self) -> None:
+            """It needs nothing."""
+
         def attempt(
             self, report: Report, memory: WatchState, at: object
         ) -> tuple[list[WatchEvent], bool]:

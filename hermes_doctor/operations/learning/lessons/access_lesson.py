@@ -42,7 +42,6 @@ _NAME = re.compile(r"""["']([A-Z][A-Z0-9]+(?:_[A-Z0-9]+)+)["']""")
 
 
 def main() -> None:
-    """Ask about every platform and print one document."""
     logging.disable(logging.CRITICAL)
     wanted: dict[str, list[str]] = json.load(sys.stdin)
     home = Path(os.environ["HERMES_HOME"])

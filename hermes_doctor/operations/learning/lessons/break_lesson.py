@@ -39,7 +39,6 @@ def lacking(path: Path, wanted: set[str]) -> set[str]:
 
 
 def platform(path: Path) -> str:
-    """Return the platform of an adapter's file."""
     if path.parent.name == "platforms":
         return path.stem
     part = path.stem.removesuffix("adapter").strip("_")
@@ -47,7 +46,6 @@ def platform(path: Path) -> str:
 
 
 def main() -> None:
-    """Look at the files of the release, and print one document."""
     spec = find_spec("gateway")
     assert spec is not None
     assert spec.origin is not None

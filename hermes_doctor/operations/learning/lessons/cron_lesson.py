@@ -11,7 +11,6 @@ from importlib import import_module
 
 
 def main() -> None:
-    """Ask, and print one document."""
     logging.disable(logging.CRITICAL)
     cron = import_module("cron.scheduler")
     older = getattr(cron, "_LEGACY_HOME_TARGET_ENV_VARS", {})

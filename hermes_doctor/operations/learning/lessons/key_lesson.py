@@ -33,7 +33,6 @@ _PORT = re.compile(r"""["']([A-Z][A-Z0-9_]+_PORT)["']""")
 
 
 def main() -> None:
-    """Ask, and print one document."""
     logging.disable(logging.CRITICAL)
     home = Path(os.environ["HERMES_HOME"])
     (home / "config.yaml").write_text("{}\n")

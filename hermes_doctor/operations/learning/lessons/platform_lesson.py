@@ -24,7 +24,6 @@ EMPTY = "{}\n"
 
 
 def main() -> None:
-    """Ask about every platform and print one document."""
     from gateway import config  # type: ignore[import-not-found]
 
     wanted: dict[str, list[str]] = json.load(sys.stdin)

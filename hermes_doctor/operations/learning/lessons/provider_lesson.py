@@ -34,7 +34,6 @@ SETTINGS = ("provider", "model", "base_url", "api_key", "api_mode")
 
 
 def main() -> None:
-    """Ask, and print one document."""
     (Path(os.environ["HERMES_HOME"]) / "config.yaml").write_text("{}\n")
     from agent import auxiliary_client  # type: ignore[import-not-found]
     from hermes_cli import auth, config, models, runtime_provider  # type: ignore[import-not-found]

@@ -52,7 +52,6 @@ def schema(db: sqlite3.Connection) -> dict[str, Any]:
 
 
 def columns(db: sqlite3.Connection, table: str) -> list[dict[str, Any]]:
-    """Return the columns of a table in their order."""
     rows = db.execute(f'PRAGMA table_xinfo("{table}")').fetchall()
     return [
         {"name": r[1], "type": r[2], "notnull": bool(r[3]), "default": r[4], "key": r[5]}

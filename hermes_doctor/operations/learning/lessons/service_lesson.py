@@ -11,7 +11,6 @@ from importlib import import_module
 
 
 def main() -> None:
-    """Ask, and print one document."""
     logging.disable(logging.CRITICAL)
     drain = import_module("gateway.restart").DEFAULT_GATEWAY_RESTART_DRAIN_TIMEOUT
     gateway = import_module("hermes_cli.gateway")

@@ -52,7 +52,6 @@ class Again(Exception):
 
 def jobs() -> list[str]:
     cron = import_module("cron.jobs")
-
     found = cron.load_jobs()
     for job in cron.get_due_jobs():
         cron.advance_next_run(job["id"])
@@ -63,7 +62,6 @@ def jobs() -> list[str]:
 
 def auth() -> list[str]:
     store = import_module("hermes_cli.auth")
-
     found = store._load_auth_store()
     return [*found["providers"], *found.get("credential_pool", {})]
 
@@ -71,7 +69,6 @@ def auth() -> list[str]:
 def sessions() -> list[str]:
     GatewayConfig = import_module("gateway.config").GatewayConfig
     SessionStore = import_module("gateway.session").SessionStore
-
     store = SessionStore(HOME / "sessions", GatewayConfig())
     store._db = None
     store._ensure_loaded()
@@ -80,20 +77,17 @@ def sessions() -> list[str]:
 
 def approved() -> list[str]:
     PairingStore = import_module("gateway.pairing").PairingStore
-
     store = PairingStore()
     return [name for name in ("u1", "u2") if store.is_approved("telegram", name)]
 
 
 def pending() -> list[str]:
     PairingStore = import_module("gateway.pairing").PairingStore
-
     return [one["user_id"] for one in PairingStore().list_pending("telegram")]
 
 
 def limits() -> list[str]:
     PairingStore = import_module("gateway.pairing").PairingStore
-
     store = PairingStore()
     return [name for name in ("telegram", "discord") if store._is_locked_out(name)]
 
@@ -101,7 +95,6 @@ def limits() -> list[str]:
 def webhooks() -> list[str]:
     PlatformConfig = import_module("gateway.config").PlatformConfig
     WebhookAdapter = import_module("gateway.platforms.webhook").WebhookAdapter
-
     adapter = WebhookAdapter(PlatformConfig(enabled=True))
     adapter._reload_dynamic_routes()
     return list(adapter._dynamic_routes)
@@ -109,7 +102,6 @@ def webhooks() -> list[str]:
 
 def processes() -> list[str]:
     process_registry = import_module("tools.process_registry")
-
     registry = process_registry.ProcessRegistry()
     registry._host_pid_is_ours = lambda *_: True
     registry.recover_from_checkpoint()
@@ -118,33 +110,28 @@ def processes() -> list[str]:
 
 def gateway() -> list[str]:
     status = import_module("gateway.status")
-
     return [name for name in status.read_runtime_status() or () if name in ("pid", "kind")]
 
 
 def channels() -> list[str]:
     channel_directory = import_module("gateway.channel_directory")
-
     return list(channel_directory.load_directory()["platforms"])
 
 
 def board() -> list[str]:
     kanban_db = import_module("hermes_cli.kanban_db")
-
     board_metadata = kanban_db.read_board_metadata("b1")
     return [key for key in ("name", "description") if board_metadata[key].startswith("my own")]
 
 
 def account() -> list[str]:
     weixin = import_module("gateway.platforms.weixin")
-
     weixin_account = weixin.load_weixin_account(str(HOME), "acc")
     return [key for key in ("token", "base_url") if (weixin_account or {}).get(key)]
 
 
 def tokens() -> list[str]:
     weixin = import_module("gateway.platforms.weixin")
-
     store = weixin.ContextTokenStore(str(HOME))
     store.restore("acc")
     return [name for name in ("u1", "u2") if store.get("acc", name)]
@@ -152,7 +139,6 @@ def tokens() -> list[str]:
 
 def cursor() -> list[str]:
     weixin = import_module("gateway.platforms.weixin")
-
     return ["get_updates_buf"] if weixin._load_sync_buf(str(HOME), "acc") else []
 
 
@@ -305,7 +291,6 @@ def outcome(load: Callable[[], list[str]], wanted: list[str]) -> str:
 
 
 def main() -> None:
-    """Try every store with every flaw, and print one document."""
     logging.disable(logging.CRITICAL)
     said: dict[str, Any] = {}
     for kind, (load, name, value) in STORES.items():

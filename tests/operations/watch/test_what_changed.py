@@ -18,7 +18,7 @@ from hermes_doctor.hermes.logs import stream
 from hermes_doctor.hermes.processes.process_stat import ProcessDetails
 from hermes_doctor.hermes.processes.sockets import Connection
 from hermes_doctor.hermes.supervisors.unit import SYSTEMD_USER, Unit
-from hermes_doctor.operations.watch import live_facts
+from hermes_doctor.operations.watch import what_changed
 
 PID = 4711
 NOW = datetime.now(UTC)
@@ -140,7 +140,7 @@ def ask(changed: dict[str, Any] | None = None) -> dict[str, str]:
         if not hasattr(probes, view):
             setattr(probes, view, SimpleNamespace())
         setattr(getattr(probes, view), question, answer)
-    marks: dict[str, str] = live_facts.ask(probes)  # type: ignore[arg-type]
+    marks: dict[str, str] = what_changed.ask(probes)  # type: ignore[arg-type]
     return marks
 
 
@@ -194,11 +194,11 @@ def test_what_a_supervisor_keeps(
     monkeypatch.setattr(stream, "unit_entries", entries)
     supervision: Callable[[], Any] = lambda: SimpleNamespace(owner=owner)  # noqa: E731
     probes: Any = SimpleNamespace(gateway=SimpleNamespace(supervision=supervision))
-    assert live_facts.has_new_output(probes, 77.0) is new
+    assert what_changed.has_new_output(probes, 77.0) is new
     assert asked in ([77.0], []) and bool(asked) is (owner is UNIT)
 
 
 def test_a_supervisor_that_does_not_answer() -> None:
     """Its silence is an answer to another question."""
     probes: Any = SimpleNamespace(gateway=SimpleNamespace(supervision=failing))
-    assert live_facts.has_new_output(probes, 0.0) is False
+    assert what_changed.has_new_output(probes, 0.0) is False

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hermes_doctor.core.home import Home
 from hermes_doctor.hermes.processes.home_of import LOCK
-from hermes_doctor.repair.gateway.start_lock import StartLock
+from hermes_doctor.repair.gateway.process_handle import StartLock
 
 
 def test_it_excludes_every_other_process(tmp_path: Path) -> None:

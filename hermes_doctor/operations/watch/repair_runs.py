@@ -1,22 +1,27 @@
-"""Finishes runs that were cut off by `kill -9` or a power failure, in a watch that heals.
+"""Plans and runs the repairs of a watch, and finishes runs that were cut off.
 
-This may start the gateway again, but only one that the run itself had stopped: the consent for the
-run covers that.
+Repairs are made in the same way as with `fix --apply`. Finishing a run that was cut off by `kill
+-9` or a power failure may start the gateway again, but only one that the run itself had stopped:
+the consent for the run covers that.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.core.home import Home
-from hermes_doctor.core.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.core.model import CannotFix, CouldNotLook, Finding, Trouble
 from hermes_doctor.diagnosis.examination.check_threads import describe_crash
+from hermes_doctor.diagnosis.plugins.load import Plugins
 from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.hermes.supervisors.job_names import SERVICE_VARIABLE
 
 if TYPE_CHECKING:
     from hermes_doctor.backup.records.journal import Journal
+    from hermes_doctor.repair.transaction.plan import PlannedItem
     from hermes_doctor.repair.transaction.targets import Verify
 
 
@@ -84,3 +89,36 @@ def _gateway(home: Home, journal: Journal) -> str | None:
         "had stopped a gateway that has no service; the watch must not start it, so run: "
         "hermes-doctor fix --apply"
     )
+
+
+def plan_repairs(home: Home, plugins: Plugins, due: Sequence[Finding]) -> list[PlannedItem]:
+    """Run the checks of the due findings again, and plan a repair for each."""
+    from hermes_doctor.diagnosis.examination.report import examine
+    from hermes_doctor.repair.transaction.plan import plan
+
+    probes = Probes(home)
+    wanted = {finding.check for finding in due}
+    keys = {finding.key for finding in due}
+    _, findings = examine(probes, [check for check in plugins.checks if check.id in wanted])
+    items = plan(probes, plugins, [one for one in findings if one.key in keys])
+    probes.close()  # else the run would find our own readers holding the databases open
+    return items
+
+
+def make_verifier(home: Home, plugins: Plugins) -> Verify:
+    from hermes_doctor.repair.transaction.plan import verifier
+
+    return verifier(lambda: Probes(home), plugins)
+
+
+def apply_plans(
+    home: Home, vault: Path | None, chosen: Sequence[PlannedItem], verify: Verify
+) -> Journal:
+    """Apply all chosen plans in one run."""
+    from hermes_doctor.backup.vault.vault import Vault
+    from hermes_doctor.repair.transaction.run import Run
+
+    codes = ", ".join(sorted({planned.finding.code for planned in chosen}))
+    reason = f"before the watch's fix of {codes}"
+    run = Run(home, Vault(home, vault), kind="fix", reason=reason)
+    return run.apply([item.item() for item in chosen], verify)
