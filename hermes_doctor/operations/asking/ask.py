@@ -57,7 +57,15 @@ def carry_out(plan: AskPlan, patience: float) -> AskResult:
     for request in plan.requests:
         began = time.monotonic()
         reply = _within(patience, request, plan)
-        judged = _judge(reply, request, plan)
+        if reply.failed:
+            judged = _Judged("", None, reply.why)
+        else:
+            judge = _of_gateway if plan.via == GATEWAY else _of_provider
+            judged = judge(reply, request)
+            judged = judged._replace(
+                words=first_words(judged.words, plan.secrets),
+                answer=first_words(judged.answer, plan.secrets),
+            )
         attempts.append(_attempt(request, plan, reply, judged, time.monotonic() - began))
         if judged.kind == verdict.OK:
             answer = judged.answer
@@ -88,17 +96,6 @@ def _within(patience: float, request: Request, plan: AskPlan) -> Reply:
 
 def _late(patience: float) -> str:
     return text("no answer within {seconds:g} s", seconds=patience)
-
-
-def _judge(reply: Reply, request: Request, plan: AskPlan) -> _Judged:
-    if reply.failed:
-        return _Judged("", None, reply.why)
-    judge = _of_gateway if plan.via == GATEWAY else _of_provider
-    judged = judge(reply, request)
-    return judged._replace(
-        words=first_words(judged.words, plan.secrets),
-        answer=first_words(judged.answer, plan.secrets),
-    )
 
 
 def _of_provider(reply: Reply, request: Request) -> _Judged:

@@ -103,9 +103,9 @@ def _direct(
             reason=reason,
             gateway=why,
         )
-    secrets = secrets_of(
-        resolved, *_keys([value for request in requests for value in request.secrets])
-    )
+    values = [value for request in requests for value in request.secrets]
+    bare = [_SCHEME.sub("", value.strip()) for value in values]
+    secrets = secrets_of(resolved, *[one for one in bare if "://" not in one and len(one) > 7])
     first = _shown(requests[0])
     names = tuple(dict.fromkeys(_shown(request)[0] for request in requests[1:]))
     return AskPlan(PROVIDER, words, requests, settings, secrets, *first, None, why, names)
@@ -114,12 +114,6 @@ def _direct(
 def _shown(request: Request) -> tuple[str, str]:
     """Return the names of a request's provider and model, for the user."""
     return redact_words(name_of(request.route)), redact_words(request.route.model.value or "")
-
-
-def _keys(values: Sequence[str]) -> list[str]:
-    """Return the values without a word such as `Bearer` before them, and without names of sites."""
-    bare = [_SCHEME.sub("", value.strip()) for value in values]
-    return [one for one in bare if "://" not in one and len(one) > 7]
 
 
 def _versions(probes: Probes) -> Mapping[str, str]:

@@ -31,7 +31,6 @@ from hermes_doctor.operations.history.layout import (
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
-    from sqlite_utils.migrations import Migrations
 
 WAIT = 5.0
 """Seconds that a writer waits for another one."""
@@ -145,7 +144,20 @@ def _explained(error: Exception, path: Path) -> Exception:
 def _prepare(db: Database) -> None:
     """Check whose file it is, bring its tables up to date, and see that they are complete."""
     try:
-        _migrate(db)
+        application = _pragma(db, "application_id")
+        if _pragma(db, "schema_version") and application != APPLICATION:
+            raise Damaged("it belongs to another program")
+        known = _pragma(db, "user_version")
+        refuse_newer(known)
+        if known != VERSION:
+            from sqlite_utils.migrations import Migrations
+
+            steps = Migrations("hermes-doctor")
+            steps(name="1")(_first_tables)
+            steps(name="2")(_add_options_and_due)
+            steps.apply(db)
+            db.execute(f"PRAGMA application_id = {APPLICATION}")
+            db.execute(f"PRAGMA user_version = {VERSION}")
         for table, columns in COLUMNS.items():
             db.execute(f"SELECT {', '.join(f'[{name}]' for name in columns)} FROM {table} LIMIT 0")
             db.execute(
@@ -155,31 +167,8 @@ def _prepare(db: Database) -> None:
         raise Damaged(f"its tables cannot be read ({type(error).__name__})") from None
 
 
-def _migrate(db: Database) -> None:
-    application = _pragma(db, "application_id")
-    if _pragma(db, "schema_version") and application != APPLICATION:
-        raise Damaged("it belongs to another program")
-    known = _pragma(db, "user_version")
-    refuse_newer(known)
-    if known == VERSION:
-        return
-    _migrations().apply(db)
-    db.execute(f"PRAGMA application_id = {APPLICATION}")
-    db.execute(f"PRAGMA user_version = {VERSION}")
-
-
 def _pragma(db: Database, name: str) -> int:
     return int(db.execute(f"PRAGMA {name}").fetchone()[0])
-
-
-def _migrations() -> Migrations:
-    """All steps from an empty file to the current version, oldest first."""
-    from sqlite_utils.migrations import Migrations
-
-    steps = Migrations("hermes-doctor")
-    steps(name="1")(_first_tables)
-    steps(name="2")(_add_options_and_due)
-    return steps
 
 
 def _first_tables(db: Database) -> None:

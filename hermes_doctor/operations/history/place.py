@@ -98,17 +98,14 @@ def find_row(
             return row
     for row in latest:
         if row["path"] == path:
-            return (
-                row if _may_be_same(str(row["identity"]), identity, row["boot"] != boot) else None
-            )
+            # Whether two different identities of one path may be one folder: its device was
+            # renumbered.
+            before = str(row["identity"])
+            rebooted = row["boot"] != boot
+            same_inode = before[1:].partition(":")[0] == identity[1:].partition(":")[0]
+            by_device = before[:1] == "d" or identity[:1] == "d"
+            return row if same_inode and by_device and rebooted else None
     return None
-
-
-def _may_be_same(before: str, now: str, rebooted: bool) -> bool:
-    """Whether two different identities of one path may be one folder: its device was renumbered."""
-    same_inode = before[1:].partition(":")[0] == now[1:].partition(":")[0]
-    by_device = before[:1] == "d" or now[:1] == "d"
-    return same_inode and by_device and rebooted
 
 
 def _born(folder: Path, st: os.stat_result) -> str:

@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +115,19 @@ def ask_all(
 
 def _start(python: Path, lesson: Lesson, place: Path, user: Privileges | None) -> RunningCommand:
     names = (".hermes", "tmp")
-    _make_place(place, names, user)
+    # The owner's other scripts may still run, so he gets the outer folder last: until then only
+    # root can put anything into it, and never into the folder that contains it.
+    place.mkdir(mode=0o700)
+    inside = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        for name in names:
+            os.mkdir(name, 0o700, dir_fd=inside)
+            if user:
+                os.chown(name, user.uid, user.gid, dir_fd=inside, follow_symlinks=False)
+        if user:
+            os.fchown(inside, user.uid, user.gid)
+    finally:
+        os.close(inside)
     given = {
         **{"script": lesson.script, "modules": dict(lesson.modules)},
         **{"words": lesson.words, "question": lesson.question},
@@ -167,25 +179,6 @@ def _reason(code: int, err: bytes) -> str:
     if not last:
         return text("it ended with exit code {code}", code=code)
     return clean(last[:160])
-
-
-def _make_place(place: Path, names: Sequence[str], user: Privileges | None) -> None:
-    """Make the folder of one script and the folders in it, for the owner.
-
-    His other scripts may still run, so he gets the outer folder last: until then only root can
-    put anything into it, and never into the folder that contains it.
-    """
-    place.mkdir(mode=0o700)
-    inside = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        for name in names:
-            os.mkdir(name, 0o700, dir_fd=inside)
-            if user:
-                os.chown(name, user.uid, user.gid, dir_fd=inside, follow_symlinks=False)
-        if user:
-            os.fchown(inside, user.uid, user.gid)
-    finally:
-        os.close(inside)
 
 
 @contextlib.contextmanager

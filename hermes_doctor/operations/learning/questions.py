@@ -53,7 +53,10 @@ def lesson(name: str, version: str) -> Lesson:
         return Lesson(
             script,
             ("learn",),
-            older_files(version),
+            {
+                database: [*_distinct(database, parse_release(version))]
+                for database in atlas.DATABASES
+            },
             {f"{__package__}.lessons.{name}": (_HERE / f"{name}.py").read_text() for name in names},
         )
     if name in ("access", "enabling"):
@@ -161,13 +164,6 @@ def _earlier(kind: str, name: str, sql: str, layouts: list[dict[str, Any]]) -> d
 
 
 _PARTS = re.compile(r"(?:[^,()']|'(?:[^']|'')*'|\((?:[^()]|\([^()]*\))*\))+")
-
-
-def older_files(version: str) -> dict[str, list[list[str]]]:
-    """Return by database the statements for each kind of file that older releases left."""
-    return {
-        database: [*_distinct(database, parse_release(version))] for database in atlas.DATABASES
-    }
 
 
 def _distinct(database: str, version: tuple[int, ...]) -> Iterator[list[str]]:

@@ -99,7 +99,13 @@ def plan(probes: Probes, request: SwitchRequest, key: str | None = None) -> Swit
             notes.append(f"No fallback is added: {why}.")
     late = [setting_edits.FALLBACK] if chain else []
     late += [setting_edits.VARIABLE] if env and aim.in_config else []
-    steps = _steps(probes, [*edits, *chain], env, request, late)
+    steps: list[Step] = []
+    if env:
+        steps += setting_edits.edit_env(probes, f"the key of {request.name}", *env)
+    why = f"{request.name} becomes the model provider"
+    steps += setting_edits.edit_config(probes, why, *edits, *chain)
+    if steps:
+        steps += setting_edits.restart_if_running(probes, *late)
     texts = {texts[0]: texts[2] for step in steps if (texts := step.texts())}
     then = _after(world, texts.get(config_yaml.NAME), texts.get(env_file.NAME))
     _refuse_other(then.main, aim, model, request, key, world)
@@ -251,20 +257,6 @@ def difference(first: Route, second: Route) -> str | None:
             return f"{field} is {mine and mine.value}, not {other and other.value}"
     keys = [route.key.fingerprint if route.key else None for route in (first, second)]
     return None if keys[0] == keys[1] else "it uses another key"
-
-
-def _steps(
-    probes: Probes,
-    edits: Sequence[ConfigEdit],
-    env: Sequence[Assign],
-    request: SwitchRequest,
-    late: Sequence[str],
-) -> list[Step]:
-    steps: list[Step] = []
-    if env:
-        steps += setting_edits.edit_env(probes, f"the key of {request.name}", *env)
-    steps += setting_edits.edit_config(probes, f"{request.name} becomes the model provider", *edits)
-    return [*steps, *setting_edits.restart_if_running(probes, *late)] if steps else []
 
 
 def _config(probes: Probes, edits: Sequence[ConfigEdit]) -> bytes | None:

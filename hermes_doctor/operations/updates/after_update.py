@@ -34,7 +34,6 @@ from hermes_doctor.core.model import (
 from hermes_doctor.core.system.accounts import Account
 from hermes_doctor.diagnosis.examination import report as reports
 from hermes_doctor.diagnosis.probes.probes import Probes
-from hermes_doctor.diagnosis.step import Step
 from hermes_doctor.hermes.installation import details
 from hermes_doctor.hermes.installation.details import InstallationDetails
 from hermes_doctor.operations.updates import (
@@ -285,7 +284,15 @@ def _gateway(home: Home, before: int | None, report_progress: Tell) -> tuple[str
             f"restarting {name} on the new code" if running else f"starting {name} again"
         )
         step = GatewayStep(service, restart=bool(running), why="Hermes was updated")
-        _run(home, add_gateway_restart(probes, [step]))
+        steps = add_gateway_restart(probes, [step])
+        sentences = [step.sentence() for step in steps]
+        record = ItemRecord("update", "UPDATE", "gateway", "update", steps=sentences)
+        with lock_home(home):
+            run = Run(home, Vault(home), kind="fix", reason="after an update of Hermes")
+            # There is nothing more to verify: the step succeeds only if the gateway stays up.
+            applied = run.apply([Item(record, steps)], lambda items: [None] * len(items))
+        if applied.state != "done":
+            raise CannotFix(applied.note or "the start failed and was rolled back")
     except (CannotFix, CouldNotLook, Trouble) as why:
         return f"T{name[1:]} could not be started on the new code: {why}", False
     now = Probes(home).gateway.running()
@@ -300,15 +307,3 @@ def _loops(probes: Probes) -> bool:
         return control.gateway_control(probes).is_restart_looping()
     except (CannotFix, CouldNotLook):
         return False
-
-
-def _run(home: Home, steps: Sequence[Step]) -> None:
-    """Apply the steps in an ordinary run, so that the gateway comes back even if it is cut off."""
-    sentences = [step.sentence() for step in steps]
-    record = ItemRecord("update", "UPDATE", "gateway", "update", steps=sentences)
-    with lock_home(home):
-        run = Run(home, Vault(home), kind="fix", reason="after an update of Hermes")
-        # There is nothing more to verify: the step succeeds only if the gateway stays up.
-        done = run.apply([Item(record, steps)], lambda items: [None] * len(items))
-    if done.state != "done":
-        raise CannotFix(done.note or "the start failed and was rolled back")

@@ -234,7 +234,13 @@ def package_rollback(
         return []
     if not _has_python(before):
         return [*_anew(home, before, user), (*_by_uv(home, before, user), *others, *itself)]
-    install = _installer(home, before, now, user)
+    install: tuple[str, ...]
+    has_pip = "pip" in (now or before).packages
+    if has_pip and (before.kind not in (UV, UV_TOOL) or _uv(home, user) is None):
+        python = str(python_of(Path(before.where), user))
+        install = (python, "-m", "pip", "install", "--no-deps", "--quiet")
+    else:
+        install = _by_uv(home, before, user)
     commands = [(*install, *others, *itself)] if others or itself else []
     return [*commands, (*install, "--force-reinstall", *again)] if again else commands
 
@@ -287,17 +293,6 @@ def _itself(before: InstallationDetails, now: InstallationDetails | None) -> lis
     if before.source == EDITABLE and before.checkout:
         return ["--editable", before.checkout]
     return [before.source if "@" in before.source else f"{NAME}=={wanted}"]
-
-
-def _installer(
-    home: Home, before: InstallationDetails, now: InstallationDetails | None, user: Account
-) -> tuple[str, ...]:
-    """The command that installs packages into the existing environment."""
-    has_pip = "pip" in (now or before).packages
-    if has_pip and (before.kind not in (UV, UV_TOOL) or _uv(home, user) is None):
-        python = str(python_of(Path(before.where), user))
-        return (python, "-m", "pip", "install", "--no-deps", "--quiet")
-    return _by_uv(home, before, user)
 
 
 def _by_uv(home: Home, before: InstallationDetails, user: Account) -> tuple[str, ...]:

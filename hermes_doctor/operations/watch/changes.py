@@ -219,7 +219,11 @@ def follow(
     events = []
     for key in list(dict.fromkeys((*known, *before, *round_changes.current))):
         now, old = round_changes.current.get(key), known.get(key)
-        if _has_no_answer(now, old, round_changes):
+        if now is not None:
+            unknown = not now.rounds
+        else:
+            unknown = old is not None and old.check in round_changes.unanswered
+        if unknown:
             continue
         made = flapping_after(old, _state(before.get(key)), _state(now))
         seen = now or before.get(key)
@@ -265,15 +269,6 @@ def is_valid(states: str) -> bool:
 
 def _state(finding: CurrentFinding | None) -> str:
     return ABSENT if finding is None else _LETTERS[finding.severity]
-
-
-def _has_no_answer(
-    now: CurrentFinding | None, old: Flapping | None, round_changes: RoundChanges
-) -> bool:
-    """Whether this round cannot tell if the problem is there."""
-    if now is not None:
-        return not now.rounds
-    return old is not None and old.check in round_changes.unanswered
 
 
 def _reported(old: Flapping | None, made: Flapping, before: CurrentFinding | None) -> str:

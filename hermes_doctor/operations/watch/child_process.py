@@ -63,7 +63,11 @@ class ChildProcesses:
         longer than `limit` seconds. The process keeps only the descriptors in `keep`. While it
         works, `idle` is called now and then with its id. Whatever ends this call ends the process.
         """
-        self._refuse_another()
+        # Raise while an earlier process hangs, so that they do not pile up.
+        if self._stuck is not None and _status(self._stuck) is not None:
+            self._stuck = None
+        if self._stuck is not None:
+            raise CouldNotLook("the disk does not answer: an earlier check still waits for it")
         reading, writing = os.pipe()
         parent, prctl = os.getpid(), self._load_prctl()
         if sys.stdout is not None:
@@ -93,13 +97,6 @@ class ChildProcesses:
             return self.run(work)
         except (ChildFailed, CouldNotLook) as why:
             return str(why)
-
-    def _refuse_another(self) -> None:
-        """Raise while an earlier process hangs, so that they do not pile up."""
-        if self._stuck is not None and _status(self._stuck) is not None:
-            self._stuck = None
-        if self._stuck is not None:
-            raise CouldNotLook("the disk does not answer: an earlier check still waits for it")
 
     def _end(self, pid: int, *, kill: bool) -> int:
         """Wait until a process is gone, and return its status; kill it at once or after a while.

@@ -136,7 +136,18 @@ class Healer:
         if why:
             return self.held(ALL, why, at), False
         try:
-            return self._work(cut_off, due, at)
+            from hermes_doctor.backup.records.home_lock import lock_home
+
+            with contextlib.ExitStack() as held:
+                try:
+                    held.enter_context(lock_home(self.home))
+                except (Trouble, OSError) as busy:
+                    why = str(busy) if isinstance(busy, Trouble) else "could not lock the home"
+                    return self.held(ALL, why.partition(". ")[0], at), False
+                told, ended = self._end(cut_off, at)
+                if ended is None or ended or cut_off or self.signals.ending:
+                    return told, bool(ended)
+                return self._repair(due, at)
         finally:
             memory.repairs, memory.failures = self.ledger.repairs, self.ledger.failures
 
@@ -209,23 +220,6 @@ class Healer:
             )
         ]
 
-    def _work(
-        self, cut_off: Mapping[Key, Finding | None], due: Sequence[Finding], at: datetime
-    ) -> Outcome:
-        """Under the home's lock: finish cut-off runs, or repair if there are none."""
-        from hermes_doctor.backup.records.home_lock import lock_home
-
-        with contextlib.ExitStack() as held:
-            try:
-                held.enter_context(lock_home(self.home))
-            except (Trouble, OSError) as busy:
-                why = str(busy) if isinstance(busy, Trouble) else "could not lock the home"
-                return self.held(ALL, why.partition(". ")[0], at), False
-            told, ended = self._end(cut_off, at)
-            if ended is None or ended or cut_off or self.signals.ending:
-                return told, bool(ended)
-            return self._repair(due, at)
-
     def _end(
         self, cut_off: Mapping[Key, Finding | None], at: datetime
     ) -> tuple[list[WatchEvent], bool | None]:
@@ -264,7 +258,14 @@ class Healer:
             why = self.lease.refusal(create=True)
             if why:
                 return [*events, *self.held(OTHER, why, at)], False
-            self._spend()
+            # Count the repair before it starts, so that it counts even if this process is killed.
+            memory = self.memory
+            memory.said.pop(ALL, None)
+            memory.busy_since = None
+            self.lease.prolong(self.ledger.budget.period)
+            if root_parent.is_separate():  # the memory of the watch is root's
+                root_parent.ask_root("count_repair")
+            self.count()
             run = repair_runs.apply_plans(self.home, self.vault, chosen, self._verify())
             return [*events, *self._outcomes(chosen, run, at)], True
         except Interrupted:
@@ -275,16 +276,6 @@ class Healer:
             return [*events, *self.failed(due, str(trouble), at)], False
         except Exception as error:  # noqa: BLE001 (the watch goes on)
             return [*events, *self.failed(due, describe_crash(error), at)], False
-
-    def _spend(self) -> None:
-        """Count the repair before it starts, so that it counts even if this process is killed."""
-        memory = self.memory
-        memory.said.pop(ALL, None)
-        memory.busy_since = None
-        self.lease.prolong(self.ledger.budget.period)
-        if root_parent.is_separate():  # the memory of the watch is root's
-            root_parent.ask_root("count_repair")
-        self.count()
 
     def count(self) -> None:
         """Count a repair and save that."""

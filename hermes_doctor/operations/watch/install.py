@@ -159,15 +159,12 @@ def state_lines(job: Job) -> Iterator[str]:
         done = len(memory.deeds)
         yield f"Repairs: {done}; the latest:" if done else "Repairs: none so far."
     for deed in memory.deeds[-5:]:
-        yield f"  {_local(str(deed.get('at', '')))}  {deed.get('what', '')}"
-
-
-def _local(moment: str) -> str:
-    """A stored time for people; one that cannot be read is shown as it is."""
-    try:
-        return ago(datetime.fromisoformat(moment))
-    except (ValueError, TypeError, OverflowError):
-        return moment[:19]
+        moment = str(deed.get("at", ""))
+        try:
+            when = ago(datetime.fromisoformat(moment))
+        except (ValueError, TypeError, OverflowError):
+            when = moment[:19]
+        yield f"  {when}  {deed.get('what', '')}"
 
 
 def remove_state(job: Job) -> list[Path]:

@@ -62,7 +62,8 @@ class Notices:
             if state == "gone":  # so that it is sent if it returns
                 notified.pop(topic, None)
             return
-        if not state or not self._counts(event):
+        worst = event.worst
+        if not state or not (worst is not None and worst.rank <= self.threshold.rank):
             return
         if event.kind is EventKind.UNMUTED:
             notified.pop(topic, None)
@@ -106,10 +107,6 @@ class Notices:
         end = time.monotonic() + timeout
         while any(one.unfinished_tasks for one in self._queues) and time.monotonic() < end:
             time.sleep(0.02)
-
-    def _counts(self, event: WatchEvent) -> bool:
-        worst = event.worst
-        return worst is not None and worst.rank <= self.threshold.rank
 
     def _send(self, event: WatchEvent) -> None:
         if not self._works:

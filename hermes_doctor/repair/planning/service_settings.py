@@ -206,7 +206,21 @@ def _edit(probes: Probes, service: ComposeService, wanted: Wanted, why: str) -> 
     from hermes_doctor.hermes.settings.edit import yaml_text
 
     file = service.file_with(wanted)
-    _refuse(probes, service, file, wanted)
+    if service.obstacle:
+        raise CannotFix(_by_hand(service, file, wanted, service.obstacle))
+    if file.path.is_symlink():
+        raise CannotFix(_by_hand(service, file, wanted, f"{file.path.name} is a symbolic link"))
+    owner = os.stat(probes.home.path).st_uid
+    if file.taken.uid != owner:
+        whose = text(
+            "{file} belongs to uid {uid}, the home to uid {owner}",
+            file=file.path.name,
+            uid=file.taken.uid,
+            owner=owner,
+        )
+        raise CannotFix(_by_hand(service, file, wanted, whose))
+    if not os.access(file.path, os.W_OK):
+        raise CannotFix(_by_hand(service, file, wanted, f"You may not write {file.path}"))
     edits = list(_puts(("services", service.name), wanted, file.values))
     try:
         after = yaml_text.apply_edits(file.data, edits, file.path.name)
@@ -223,25 +237,6 @@ def _edit(probes: Probes, service: ComposeService, wanted: Wanted, why: str) -> 
         setting=_shown(wanted),
         at_once=_RESTART in wanted,
     )
-
-
-def _refuse(probes: Probes, service: ComposeService, file: ComposeFile, wanted: Wanted) -> None:
-    """Refuse a file that we do not understand, may not write, or must not write as root."""
-    if service.obstacle:
-        raise CannotFix(_by_hand(service, file, wanted, service.obstacle))
-    if file.path.is_symlink():
-        raise CannotFix(_by_hand(service, file, wanted, f"{file.path.name} is a symbolic link"))
-    owner = os.stat(probes.home.path).st_uid
-    if file.taken.uid != owner:
-        why = text(
-            "{file} belongs to uid {uid}, the home to uid {owner}",
-            file=file.path.name,
-            uid=file.taken.uid,
-            owner=owner,
-        )
-        raise CannotFix(_by_hand(service, file, wanted, why))
-    if not os.access(file.path, os.W_OK):
-        raise CannotFix(_by_hand(service, file, wanted, f"You may not write {file.path}"))
 
 
 def _by_hand(service: ComposeService, file: ComposeFile, wanted: Wanted, why: str) -> str:

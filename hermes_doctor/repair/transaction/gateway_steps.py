@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from hermes_doctor.core.model import Finding
     from hermes_doctor.diagnosis.probes.probes import Probes
     from hermes_doctor.repair.transaction.targets import Item
-    from hermes_doctor.sqlite.examine.condition import Condition
 
 
 def add_gateway_restart(probes: Probes, steps: Sequence[Step]) -> list[Step]:
@@ -65,24 +64,18 @@ def unsafe_start(probes: Probes, repaired: Collection[Path]) -> str | None:
                 name=probes.home.name_of(path),
             )
     for name, path, condition in probes.databases.conditions():
-        if path not in repaired and _writing_harms(name, condition):
+        if name in CACHES or name.rpartition("/")[2] == "kanban.db" or condition.stale_log:
+            harms = False
+        else:
+            damaged = condition.damage is not None and bool(condition.damage.rows)
+            harms = damaged or condition.truncated is not None or condition.fault is not None
+        if path not in repaired and harms:
             return text(
                 "{name} is damaged, and Hermes would damage it further when it starts. First "
                 "repair it: `hermes-doctor fix` shows how and changes nothing.",
                 name=name,
             )
     return None
-
-
-def _writing_harms(name: str, condition: Condition) -> bool:
-    """Whether pages of a database are lost or damaged, so that new rows overwrite others.
-
-    Hermes does not open a damaged board, and a cache has no lasting data.
-    """
-    if name in CACHES or name.rpartition("/")[2] == "kanban.db" or condition.stale_log:
-        return False
-    damaged = condition.damage is not None and bool(condition.damage.rows)
-    return damaged or condition.truncated is not None or condition.fault is not None
 
 
 def _size(path: Path) -> int:

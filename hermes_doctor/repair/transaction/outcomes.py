@@ -37,26 +37,23 @@ def mark_left_items(journal: Journal, left: Sequence[str], backup: Backup) -> No
         if not stays:
             continue
         item.outcome = "failed"
+        given = [
+            path.path
+            for path in journal.paths
+            if paths.changes_only_mode(path)
+            and (path.before.uid, path.before.gid) != (path.after.uid, path.after.gid)
+        ]
+        if set(stays) <= set(given):
+            why = "its owner cannot be restored, or it was changed after the run"
+        else:
+            why = "it was changed after the run"
         item.reason = (
             f"{item.reason}; rolled back only in part: {', '.join(stays)} was not restored, "
-            f"because {_why_left(journal, stays)}"
+            f"because {why}"
         )
         kept = paths.rolled_back_folder(backup)
         if len(stays) < len(mine) and kept.exists():
             item.reason += f"; the new content of its other files is kept in {kept}"
-
-
-def _why_left(journal: Journal, names: Sequence[str]) -> str:
-    """Why paths could not be restored; for files with a changed owner that may be the reason."""
-    given = [
-        path.path
-        for path in journal.paths
-        if paths.changes_only_mode(path)
-        and (path.before.uid, path.before.gid) != (path.after.uid, path.after.gid)
-    ]
-    if set(names) <= set(given):
-        return "its owner cannot be restored, or it was changed after the run"
-    return "it was changed after the run"
 
 
 def left_paths_note(names: Sequence[str]) -> str:

@@ -99,7 +99,11 @@ def _end(journal: Journal, verify: Verify) -> RecoveredRun:
     with interruptible(), delay_signals():
         text = _write_down(journal) if was_taken_back else _finish_or_take_back(journal, verify)
         journal.save()
-        clean(journal, _backup_of(journal))
+        try:
+            backup = Vault(journal.current_home, journal.vault_folder).load(journal.id)
+        except Trouble:
+            backup = None
+        clean(journal, backup)
         text += left_files_note(journal)
         text += start_stopped_gateway(journal)
         if journal.gateway != ASKED:
@@ -125,14 +129,6 @@ def _write_down(journal: Journal) -> str:
         f"Run {journal.id} ({journal.kind}) failed earlier and was rolled back, so nothing was "
         f"changed. Its receipt could not be saved at that time and is saved now."
     )
-
-
-def _backup_of(journal: Journal) -> Backup | None:
-    """The backup of a run; None if it was not made or is gone."""
-    try:
-        return Vault(journal.current_home, journal.vault_folder).load(journal.id)
-    except Trouble:
-        return None
 
 
 def _finish_or_take_back(journal: Journal, verify: Verify) -> str:

@@ -225,25 +225,22 @@ class Run:
             commit(self.journal, self.targets)
             for folder in sorted({target.path.parent for target in self.targets}):
                 disk.sync_folder(folder)
-            self._refuse_late_users()
+            # Fail if a process opened a database at the last moment: it would use the old file.
+            old = [
+                place(target.path, self.id)
+                for target in self.targets
+                if target.is_database
+                for place in (paths.kept_path, paths.joined_old_path)
+            ]
+            for path, pids in gateway_processes.processes_using(old).items() if old else ():
+                raise Trouble(
+                    "process {pids} opened {path} at the last moment", pids=pids[0], path=path.name
+                )
             self.journal.enter(journals.VERIFYING)
         if self.kind != "fix":  # a running gateway writes to restored files
             self._results = self._check_items()
         self._is_locked = False
         self._guards.close()
-
-    def _refuse_late_users(self) -> None:
-        """Fail if a process opened a database at the last moment: it would use the old file."""
-        old = [
-            place(target.path, self.id)
-            for target in self.targets
-            if target.is_database
-            for place in (paths.kept_path, paths.joined_old_path)
-        ]
-        for path, pids in gateway_processes.processes_using(old).items() if old else ():
-            raise Trouble(
-                "process {pids} opened {path} at the last moment", pids=pids[0], path=path.name
-            )
 
     def _check_items(self) -> dict[int, str | None]:
         """Ask for each item that is not left out whether its problem is gone."""

@@ -122,26 +122,22 @@ def _make(target: Target, make: Callable[[Path], None], id: str) -> State:
     except CannotFix as why:
         raise Refused(str(why), target.items, tried_on_copy=True) from why
     if not target.change.restored:
-        _dress(new, target)
+        # Copy owner, mode and extended attributes of the old file to the new one.
+        change, old = target.change, target.change.expect
+        if old.kind == "absent":
+            disk.set_mode(new, change.mode if change.mode is not None else disk.FILE_MODE)
+        else:
+            now = snapshot(new)
+            uid, gid = change.owner or (old.uid, old.gid)
+            if (now.uid, now.gid) != (uid, gid):
+                disk.set_owner(new, uid, gid)
+            disk.set_extended_attributes(new, disk.extended_attributes(target.path))
+            disk.set_mode(new, old.mode if change.mode is None else change.mode)
     after = paths.read_state(new)
     if after.kind == "file":
         with contextlib.suppress(PermissionError):  # synced before we lost access to it
             disk.sync_file(new)
     return after
-
-
-def _dress(new: Path, target: Target) -> None:
-    """Copy owner, mode and extended attributes of the old file to the new one."""
-    change, old = target.change, target.change.expect
-    if old.kind == "absent":
-        disk.set_mode(new, change.mode if change.mode is not None else disk.FILE_MODE)
-        return
-    now = snapshot(new)
-    uid, gid = change.owner or (old.uid, old.gid)
-    if (now.uid, now.gid) != (uid, gid):
-        disk.set_owner(new, uid, gid)
-    disk.set_extended_attributes(new, disk.extended_attributes(target.path))
-    disk.set_mode(new, old.mode if change.mode is None else change.mode)
 
 
 def digest_without_marks(path: Path) -> str | None:

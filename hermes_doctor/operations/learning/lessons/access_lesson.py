@@ -87,7 +87,10 @@ class Asker:
             yield path.read_text(encoding="utf-8")
 
     def platform(self, name: str, variables: list[str]) -> dict[str, Any]:
-        others = self._candidates(name, variables)
+        begins = {v.partition("_")[0] + "_" for v in variables} | {name.upper() + "_"}
+        begins = {"GATEWAY_RELAY_" if begin == "GATEWAY_" else begin for begin in begins}
+        found = [n for n in self.names if n.startswith(tuple(begins))]
+        others = sorted({*found, *variables} - {n for n in found if n.endswith("_ENABLED")})
         base = {variable: _value(variable) for variable in variables}
         taken: dict[str, str] = {}
         for variable in others:
@@ -136,12 +139,6 @@ class Asker:
             os.environ.clear()
             os.environ.update(self.before)
         return any(one.value == name and settings.enabled for one, settings in loaded.items())
-
-    def _candidates(self, name: str, variables: list[str]) -> list[str]:
-        begins = {v.partition("_")[0] + "_" for v in variables} | {name.upper() + "_"}
-        begins = {"GATEWAY_RELAY_" if begin == "GATEWAY_" else begin for begin in begins}
-        found = [n for n in self.names if n.startswith(tuple(begins))]
-        return sorted({*found, *variables} - {n for n in found if n.endswith("_ENABLED")})
 
     def _keys(self, name: str, base: dict[str, str]) -> dict[str, Any]:
         keys: dict[str, list[str]] = {}

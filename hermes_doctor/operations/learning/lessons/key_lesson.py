@@ -43,6 +43,12 @@ def main() -> None:
     sources = list(_sources(Path(config.__file__).parent.parent))
     asker = Asker(gateway, home)
     bridges = json.load(sys.stdin)
+    found = {
+        f"{section}.{key}": instead
+        for section, key, instead in getattr(doctor, "_DEPRECATED_CONFIG_KEYS", ())
+    }
+    for key in getattr(doctor, "_DEPRECATED_COMPRESSION_SUMMARY_KEYS", ()):
+        found[f"compression.{key}"] = "auxiliary.compression"
     print(
         json.dumps(
             {
@@ -50,7 +56,7 @@ def main() -> None:
                 "read": sorted({word for text in sources for word in _QUOTED.findall(text)}),
                 **({"bridged": asker.bridged()} if bridges else {}),
                 "numbers": asker.numbers(sources),
-                "older": _older(doctor),
+                "older": (found | dict(getattr(doctor, "_DEPRECATED_ENV_VARS", ()))),
             }
         )
     )
@@ -80,16 +86,6 @@ def _keys(config: Any, gateway: Any, sources: list[str]) -> Iterator[str]:
         yield f"platform.{field.name}"
     for word in _platform_words(gateway, _BLOCK) | _platform_words(gateway, _EXTRA):
         yield f"platform.{word}"
-
-
-def _older(doctor: Any) -> dict[str, str]:
-    found = {
-        f"{section}.{key}": instead
-        for section, key, instead in getattr(doctor, "_DEPRECATED_CONFIG_KEYS", ())
-    }
-    for key in getattr(doctor, "_DEPRECATED_COMPRESSION_SUMMARY_KEYS", ()):
-        found[f"compression.{key}"] = "auxiliary.compression"
-    return found | dict(getattr(doctor, "_DEPRECATED_ENV_VARS", ()))
 
 
 def _platform_words(gateway: Any, form: re.Pattern[str]) -> set[str]:
@@ -132,23 +128,20 @@ class Asker:
         marks = {f"{MARK}x{n}x": word for n, word in enumerate(words)}
         inner = ", ".join(f"{word}: {mark}" for mark, word in marks.items())
         try:
-            seen = self._marked(_nested(block, f"{{{inner}}}"))
+            text = _nested(block, f"{{{inner}}}")
+            (self.home / "config.yaml").write_text(text)
+            try:
+                self.gateway.load_gateway_config()
+                seen = "\n".join(v for n, v in os.environ.items() if n not in self.before)
+            finally:
+                os.environ.clear()
+                os.environ.update(self.before)
         except Exception:  # noqa: BLE001 (the release rejects a value)
             half = len(words) // 2
             if not half:
                 return []
             return self._likely(block, words[:half]) + self._likely(block, words[half:])
         return [word for mark, word in marks.items() if mark in seen]
-
-    def _marked(self, text: str) -> str:
-        """Return the values of all variables that loading these settings has set."""
-        (self.home / "config.yaml").write_text(text)
-        try:
-            self.gateway.load_gateway_config()
-            return "\n".join(v for n, v in os.environ.items() if n not in self.before)
-        finally:
-            os.environ.clear()
-            os.environ.update(self.before)
 
     def _platforms(self) -> list[str]:
         from gateway.platform_registry import platform_registry  # type: ignore[import-not-found]

@@ -43,7 +43,10 @@ def main() -> None:
 
 def _platform(config: Any, home: Path, name: str, variables: list[str]) -> dict[str, Any]:
     if not _starts(config, home, name, tuple(variables)):
-        _have_its_library(name)
+        # Pretend that the platform's library is installed, because only settings matter here.
+        entry = _entries().get(name)
+        if entry is not None:
+            entry.check_fn = lambda: True
     by: list[list[str]] = []
     for count in range(1, len(variables) + 1):
         for some in itertools.combinations(variables, count):
@@ -110,13 +113,6 @@ def _entries() -> dict[str, Any]:
     except ImportError:
         return {}
     return {entry.name: entry for entry in platform_registry.plugin_entries()}
-
-
-def _have_its_library(name: str) -> None:
-    """Pretend that the platform's library is installed, because only settings matter here."""
-    entry = _entries().get(name)
-    if entry is not None:
-        entry.check_fn = lambda: True
 
 
 def _notifies(name: str) -> bool | None:
