@@ -11,7 +11,6 @@ because nothing there has such times: `operations/watch/what_changed.py` asks fo
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import math
 import os
@@ -45,6 +44,8 @@ class Recorder:
     """What an examination depends on."""
 
     def __init__(self) -> None:
+        import hashlib  # noqa: F401 (slow to load; `_state_of_names` must find it loaded)
+
         self.states: dict[str, State] = {}
         """By path: its state just before it was looked at first."""
         self.until = math.inf
@@ -168,6 +169,8 @@ def _is_recent(st: os.stat_result) -> bool:
 
 
 def _state_of_names(folder: str) -> State:
+    import hashlib
+
     try:
         with os.scandir(folder) as entries:
             names = sorted(entry.name for entry in itertools.islice(entries, MOST_NAMES + 1))

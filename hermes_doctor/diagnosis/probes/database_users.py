@@ -163,9 +163,15 @@ def lost_files(
 
     `paths` are all places where the home may have a database.
     """
+    if not users.open:
+        return []
     places = {path: _real(path) for path in paths}
     others = {*places, *places.values()}
-    seen = [found for path in places for found in _lost(users, path, others, set(gateways))]
+    seen = [
+        found
+        for path, real in places.items()
+        for found in _lost(users, path, real, others, set(gateways))
+    ]
     seen.sort(key=lambda one: one[1].cause == "renamed")  # a deleted file has no other name
     if seen:
         time.sleep(0.05)
@@ -177,9 +183,8 @@ def lost_files(
 
 
 def _lost(
-    all_users: DatabaseUsers, path: Path, others: set[Path], gateways: set[int]
+    all_users: DatabaseUsers, path: Path, real: Path, others: set[Path], gateways: set[int]
 ) -> Iterator[tuple[OpenFile, LostFile]]:
-    real = _real(path)
     now = identity(real)
     logs = {real.with_name(real.name + suffix) for suffix in ("-wal", "-shm")}
     current = {file.pid for file in all_users.open if file.identity == now}

@@ -227,13 +227,13 @@ def _since_sent(tries: int, left: int, rest: str) -> float | None:
 
 def parse_address(text: str) -> HostPort:
     """Parse an address of the table, which is written as 32-bit words in native byte order."""
-    import socket  # slow to load, and not needed when no gateway runs
-
     number, _, port = text.partition(":")
     words = [number[n : n + 8] for n in range(0, len(number), 8)]
     data = b"".join(int(word, 16).to_bytes(4, sys.byteorder) for word in words)
     if len(data) == 4:
-        return socket.inet_ntop(socket.AF_INET, data), int(port, 16)
+        return ".".join(map(str, data)), int(port, 16)
+    import socket  # slow to load
+
     return unmap_ipv4(socket.inet_ntop(socket.AF_INET6, data)), int(port, 16)
 
 
