@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 
 from benchmarks.true_places import PLATFORMS, Platform, TruePlace, true_place
 from hermes_doctor.core.home import Home
-from hermes_doctor.hermes.knowledge.data import load_knowledge
 from hermes_doctor.hermes.knowledge.logging_calls import LoggingCall, calls_of, pieces
+from hermes_doctor.hermes.knowledge.releases import load_knowledge
 from hermes_doctor.hermes.logs.entry import LogEntry
 from hermes_doctor.hermes.logs.stream import read
 from tests.helpers import support

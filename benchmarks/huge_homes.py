@@ -33,7 +33,7 @@ from pathlib import Path
 
 from benchmarks.memory import Peak, sampled
 from benchmarks.timing import environment, load
-from hermes_doctor.core.system import time_limits
+from hermes_doctor.core.system import limits
 from tests.helpers import support
 
 MEGABYTE = 1024**2
@@ -263,7 +263,7 @@ def wrong(words: str, peak: Peak, out: str, err: str) -> Iterator[str]:
     if peak.own > MOST:
         yield "too much memory"
     limited = words.startswith("check") and "--deep" not in words
-    if limited and peak.seconds > SECONDS * time_limits.patience():
+    if limited and peak.seconds > SECONDS * limits.patience():
         yield "too slow"
     if peak.code < 0:
         yield f"ended by {signal.Signals(-peak.code).name}"
@@ -286,7 +286,7 @@ def _say(name: str, home: Path, words: str, log: Path | None) -> bool:
     """Measure a command and print a line; return whether it missed a bar."""
     if "NEWEST" in words:
         words = words.replace("NEWEST", newest(home))
-    time_limits.patience.cache_clear()
+    limits.patience.cache_clear()
     peak, out, err = run(home, words)
     bars = ", ".join(wrong(words, peak, out, err))
     own = f"own {peak.own >> 20:4} MB"

@@ -17,8 +17,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.hermes.knowledge import atlas, merging
-from hermes_doctor.hermes.knowledge.versions import parse_release
+from hermes_doctor.hermes.knowledge import atlas, merging, parse_release
 from tools import lessons, logging_calls, releases
 
 KNOWLEDGE = Path(__file__).parents[1] / "hermes_doctor" / "hermes" / "knowledge"
@@ -115,7 +114,7 @@ def written(value: Any, indent: int = 0) -> str:
 
 
 def write_newest() -> None:
-    """Write the numbers of the newest release into hermes/knowledge/data.py."""
+    """Write the numbers of the newest release into hermes/knowledge/releases.py."""
     newest = max(known(), key=parse_release)
     config = json.loads((KNOWLEDGE / "resolution.json").read_bytes())["config_version"]
     schema = json.loads((KNOWLEDGE / "schemas" / "state.json").read_bytes())["releases"]

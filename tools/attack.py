@@ -49,7 +49,10 @@ CLASSES = {
         "tests/operations/history/test_when_to_record.py",
     ),
     "probe": ("tests/cli/test_probe_run.py",),
-    "heartbeat": ("tests/checks/test_gateway_loop.py", "tests/operations/watch/test_web_address.py"),
+    "heartbeat": (
+        "tests/checks/test_gateway_loop.py",
+        "tests/operations/watch/test_web_address.py",
+    ),
     "learn": (
         "tests/scenarios/test_hostile_hermes.py",
         "tests/core/system/test_isolated.py",

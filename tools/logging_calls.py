@@ -20,8 +20,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from hermes_doctor.hermes.knowledge import parse_release
 from hermes_doctor.hermes.knowledge.logging_calls import LoggingCall, module_of, places
-from hermes_doctor.hermes.knowledge.versions import parse_release
 from tools import logging_source, releases
 
 STORED = Path(__file__).parents[1] / "hermes_doctor" / "hermes" / "knowledge" / "logging_calls.json"

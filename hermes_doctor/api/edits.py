@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hermes_doctor.core.lazy import import_on_first_use
 
 if TYPE_CHECKING:
-    from hermes_doctor.hermes.settings.edit.edits import (
+    from hermes_doctor.hermes.settings.edits import (
         Assign,
         Drop,
         Edit,
@@ -20,7 +20,6 @@ else:
     __getattr__, __all__ = import_on_first_use(
         __name__,
         {
-            "hermes_doctor.hermes.settings.edit.edits": "Assign Drop Edit Put Rename ReplaceLine "
-            "Unset",
+            "hermes_doctor.hermes.settings.edits": "Assign Drop Edit Put Rename ReplaceLine Unset",
         },
     )

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     )
     from hermes_doctor.hermes.processes.sockets import Connection
     from hermes_doctor.hermes.supervisors.find import Supervision
-    from hermes_doctor.hermes.supervisors.unit import Unit
-    from hermes_doctor.hermes.supervisors.unit_file import parse_time_span
+    from hermes_doctor.hermes.supervisors.units import Unit, parse_time_span
 else:
     __getattr__, __all__ = import_on_first_use(
         __name__,
@@ -47,7 +46,6 @@ else:
             "is_same_commit",
             "hermes_doctor.hermes.processes.sockets": "Connection",
             "hermes_doctor.hermes.supervisors.find": "Supervision",
-            "hermes_doctor.hermes.supervisors.unit": "Unit",
-            "hermes_doctor.hermes.supervisors.unit_file": "parse_time_span",
+            "hermes_doctor.hermes.supervisors.units": "Unit parse_time_span",
         },
     )

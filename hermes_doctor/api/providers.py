@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         severity_if_broken,
         variable,
     )
-    from hermes_doctor.hermes.settings.credential_pool import Credential
+    from hermes_doctor.hermes.settings.credential_pool import Credential, strip_faults
     from hermes_doctor.hermes.settings.custom_providers import (
         ProviderEntry,
         entry_with_address,
@@ -33,10 +33,9 @@ if TYPE_CHECKING:
         selectable_entries,
         to_plain_types,
     )
-    from hermes_doctor.hermes.settings.keys import strip_faults
+    from hermes_doctor.hermes.settings.document import Key, ResolvedValue, Source, Text
     from hermes_doctor.hermes.settings.misspellings import is_seller, openrouter_name, vendor_of
     from hermes_doctor.hermes.settings.resolved import Resolved, Route, SideTask
-    from hermes_doctor.hermes.settings.sourced_text import Key, ResolvedValue, Source, Text
 else:
     __getattr__, __all__ = import_on_first_use(
         __name__,
@@ -47,12 +46,11 @@ else:
             "credential_pool each_once ignored_relay is_unset likely_variable "
             "redact_for_display redact_variable_name resolved_or_skip routes "
             "severity_if_broken variable",
-            "hermes_doctor.hermes.settings.credential_pool": "Credential",
+            "hermes_doctor.hermes.settings.credential_pool": "Credential strip_faults",
             "hermes_doctor.hermes.settings.custom_providers": "ProviderEntry entry_with_address "
             "provider_entries provider_entry selectable_entries to_plain_types",
-            "hermes_doctor.hermes.settings.keys": "strip_faults",
             "hermes_doctor.hermes.settings.misspellings": "is_seller openrouter_name vendor_of",
             "hermes_doctor.hermes.settings.resolved": "Resolved Route SideTask",
-            "hermes_doctor.hermes.settings.sourced_text": "Key ResolvedValue Source Text",
+            "hermes_doctor.hermes.settings.document": "Key ResolvedValue Source Text",
         },
     )

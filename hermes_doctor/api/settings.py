@@ -8,7 +8,6 @@ from hermes_doctor.core.lazy import import_on_first_use
 
 if TYPE_CHECKING:
     from hermes_doctor.hermes.settings import misspellings, provider_mistakes, urls
-    from hermes_doctor.hermes.settings.access import Access
     from hermes_doctor.hermes.settings.admission import PlatformAdmission, is_id
     from hermes_doctor.hermes.settings.config_yaml import UNFOLDS
     from hermes_doctor.hermes.settings.document import display_path
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
         unknown_platforms,
         usual_ports,
     )
-    from hermes_doctor.hermes.settings.platforms import Platform
+    from hermes_doctor.hermes.settings.platforms import Access, Platform
     from hermes_doctor.hermes.settings.provider_mistakes import (
         UnresolvedReference,
         WrongShape,
@@ -57,7 +56,7 @@ else:
         {
             "hermes_doctor.hermes.settings": "misspellings provider_mistakes provider_mistakes "
             "provider_mistakes urls",
-            "hermes_doctor.hermes.settings.access": "Access",
+            "hermes_doctor.hermes.settings.platforms": "Access Platform",
             "hermes_doctor.hermes.settings.admission": "PlatformAdmission is_id",
             "hermes_doctor.hermes.settings.config_yaml": "UNFOLDS",
             "hermes_doctor.hermes.settings.document": "display_path",
@@ -72,7 +71,6 @@ else:
             "hermes_doctor.hermes.settings.platform_setup": "ListeningPort NeededCredential "
             "PlatformBlock PlatformSetup inputs_of_home listening_ports platform_setups "
             "unknown_platforms usual_ports",
-            "hermes_doctor.hermes.settings.platforms": "Platform",
             "hermes_doctor.hermes.settings.provider_mistakes": "UnresolvedReference WrongShape "
             "WrongType",
             "hermes_doctor.hermes.settings.yaml_mistakes": "lookalikes without_blanks yaml_mistake",

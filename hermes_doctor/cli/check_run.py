@@ -15,7 +15,7 @@ from hermes_doctor.core import home as homes
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import CouldNotLook, Status, Trouble
 from hermes_doctor.core.preferences import effective
-from hermes_doctor.core.system import time_limits
+from hermes_doctor.core.system import limits
 from hermes_doctor.core.terminal.lines import BLANK
 from hermes_doctor.core.terminal.show import show
 
@@ -270,7 +270,7 @@ def fails(report: Report, threshold: frozenset[str]) -> bool:
 
 def _seconds(network: bool) -> float:
     """How many seconds the checks of one home may take."""
-    return (LIMIT + (time_guard.NETWORK if network else 0)) * time_limits.patience()
+    return (LIMIT + (time_guard.NETWORK if network else 0)) * limits.patience()
 
 
 @contextlib.contextmanager

@@ -129,7 +129,7 @@ def _interrupted() -> int:
 def _other(error: Exception) -> int:
     import typer
 
-    from hermes_doctor.core.system import memory_limit
+    from hermes_doctor.core.system import limits
 
     if isinstance(error, typer.Abort):
         return _interrupted()
@@ -138,7 +138,7 @@ def _other(error: Exception) -> int:
         hint = f" Try: {where.command_path} --help" if where is not None else ""
         said = _without_addresses(error.format_message())
         return say_problem(said + ("" if said.endswith((".", "?")) else ".") + hint, 2)
-    if why := memory_limit.cause(error):
+    if why := limits.cause(error):
         done = f" {_state['cut off']}" if _state["cut off"] else ""
         why = f"{why[:1].upper()}{why[1:]}.{done}"
         return say_problem(why, 1 if _state["changed"] or _state["partial"] else 2)

@@ -36,14 +36,14 @@ def _run() -> object:
 
     words = sys.argv[1:]
     if words and not words[0].startswith("-"):
-        from hermes_doctor.core.system import memory_limit, silent_drive
+        from hermes_doctor.core.system import limits
 
         if words[0] != "watch" and not time_guard.is_needed(words):
             for word in words:  # typer looks at the paths that were typed
                 if os.sep in word:
-                    silent_drive.note(word.rpartition("=")[2])
-            silent_drive.watch(_say)
-        with memory_limit.limited():
+                    limits.note_drive(word.rpartition("=")[2])
+            limits.watch_drives(_say)
+        with limits.limited():
             return _run_words(words)
     return _run_words(words)
 

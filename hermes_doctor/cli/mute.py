@@ -97,13 +97,13 @@ def mute(
     """Silence a known problem until it changes."""
     from datetime import UTC, timedelta
 
-    from hermes_doctor.core.preferences import mute_store, mutes
+    from hermes_doctor.core.preferences import mutes
     from hermes_doctor.repair.schedule.durations import parse_seconds
 
     seconds = None if time is None else parse_seconds(time, "--for", least=60.0, most=LONGEST)
     where, found = homes.find(home), option_values.load_plugins(plugins)
     code, subject = _named(what, found)
-    places.refuse_path_inside(mute_store.writing_file(), where.path)
+    places.refuse_path_inside(mutes.writing_file(), where.path)
     because = " ".join(because.split())
     if len(because) > LONGEST_REASON:
         long = "--because takes at most {most} characters; this has {number}."
@@ -127,7 +127,7 @@ def mute(
     if made.worst is Severity.CRITICAL and seconds is None:
         critical = "{name} is critical. Say for how long to mute it, such as --for 2h."
         raise Trouble(critical, name=made.name)
-    path = mute_store.add(made)
+    path = mutes.add(made)
     typer.echo(clean(f"Muted {made.name} {_end_of(made)}. Stored in {tilde(path)}."))
     if not meant and made.worst is not Severity.CRITICAL:
         typer.echo("If it is critical when it appears, it is not muted.")
@@ -155,14 +155,14 @@ def unmute(
 ) -> int:
     """End a mute."""
     from hermes_doctor.cli import vault_option
-    from hermes_doctor.core.preferences import mute_store
+    from hermes_doctor.core.preferences import mutes
 
     if every == (what is not None):
         raise Trouble("Name a code to unmute, or give --all.")
     where = vault_option.find_home(home, elsewhere=True)
     separate_look.know_secrets(where.path)
     place = str(where.path)
-    own = [one for one in mute_store.load() if one.home == place]
+    own = [one for one in mutes.load() if one.home == place]
     code, slash, subject = (what or "").partition("/")
     gone = [
         one
@@ -175,7 +175,7 @@ def unmute(
         names = listed([one.name for one in own])
         nothing = "{what} is not muted. Muted in {home}: {names}."
         raise Trouble(nothing, what=what, home=place, names=names)
-    mute_store.remove(gone)
+    mutes.remove(gone)
     for one in gone:
         typer.echo(clean(f"Unmuted {one.name}."))
     return 0
@@ -185,17 +185,17 @@ def mutes(json: JsonOption = False) -> int:
     """List the mutes of all homes."""
     from datetime import UTC
 
-    from hermes_doctor.core.preferences import mute_store
+    from hermes_doctor.core.preferences import mutes
 
-    known = mute_store.load()
+    known = mutes.load()
     if json:
         from hermes_doctor.render import document
 
-        items = [mute_store.document(one) for one in known]
-        typer.echo(document.dump({"schema": mute_store.SCHEMA, "mutes": items}))
+        items = [mutes.document(one) for one in known]
+        typer.echo(document.dump({"schema": mutes.SCHEMA, "mutes": items}))
         return 0
     show(_lines(known, datetime.now(UTC)))
-    for path in mute_store.ignored_files():
+    for path in mutes.ignored_files():
         show([row(f"Ignored, because only root may mute here: {tilde(path)}")])
     return 0
 

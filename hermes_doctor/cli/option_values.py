@@ -142,14 +142,14 @@ def mark_muted(report: Report, *, but: frozenset[str] = frozenset()) -> Report:
     """
     if not places.existing(places.MUTES):
         return report
-    from hermes_doctor.core.preferences import mute_store, mutes
+    from hermes_doctor.core.preferences import mutes
     from hermes_doctor.diagnosis.examination.verdict import judge
 
     try:
         places.refuse_inside(report.home)
         stored = [
             load_with_time
-            for load_with_time in mute_store.load_with_times()
+            for load_with_time in mutes.load_with_times()
             if load_with_time[0].code not in but
         ]
     except Trouble as trouble:

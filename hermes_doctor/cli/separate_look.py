@@ -64,7 +64,7 @@ def look(
     from hermes_doctor.core.home import Home
     from hermes_doctor.core.system import modules_of_root, separate_process
     from hermes_doctor.diagnosis.probes import root_actions
-    from hermes_doctor.hermes.knowledge import data
+    from hermes_doctor.hermes.knowledge import releases
 
     closed = _prepare(user, modules, plugins)
     # The other process reads the home's secrets, too: only it opens files there.
@@ -74,7 +74,7 @@ def look(
         if closed:
             modules_of_root.install()
             known_secrets.ask_root_for_words()
-            data.ask_root()
+            releases.ask_root()
         watch_home(home)
         try:
             result = work()
@@ -85,7 +85,7 @@ def look(
     actions = dict(root_actions.actions(home, user.uid))
     if closed:
         actions["module"] = modules_of_root.send
-        actions |= {"knowledge": data.read_shipped, "used_words": known_secrets.judge_words}
+        actions |= {"knowledge": releases.read_shipped, "used_words": known_secrets.judge_words}
     if repairs:
         from hermes_doctor.repair.gateway import root_actions as repairing
 

@@ -16,10 +16,10 @@ import time
 from collections.abc import Sequence
 
 from hermes_doctor.core.message import Message, text
-from hermes_doctor.core.system import memory_limit
+from hermes_doctor.core.system import limits
 
 SECONDS = 14.0
-"""For one home, if the machine is not busy (see `time_limits.patience`). The checks themselves end
+"""For one home, if the machine is not busy (see `limits.patience`). The checks themselves end
 earlier, so that their results can be shown."""
 NETWORK = 30.0
 """More seconds with --network."""
@@ -37,15 +37,14 @@ def is_needed(words: Sequence[str]) -> bool:
 def start(words: Sequence[str]) -> None:
     """Continue in a child process; this process only waits and never returns."""
     global _writing
-    from hermes_doctor.core.system import time_limits
 
-    patience = time_limits.patience()
+    patience = limits.patience()
     reading, writing = os.pipe()
     outputs = _pipes()
     try:
         pid = os.fork()
     except OSError:
-        os._exit(_say(text("C{reason}.", reason=memory_limit.NO_PROCESS[1:])))
+        os._exit(_say(text("C{reason}.", reason=limits.NO_PROCESS[1:])))
     if pid == 0:
         os.close(reading)
         _writing = writing

@@ -84,7 +84,7 @@ def run(
     watch.is_well = lambda report: not exit_code([report], {report.home: threshold})
     if metrics is not None:
         watch.publish = _publisher(watch, metrics)
-    from hermes_doctor.hermes.supervisors.job_names import SERVICE_VARIABLE
+    from hermes_doctor.core.home import SERVICE_VARIABLE
 
     unknown = gone is not None and watch.first_watch and not os.environ.get(SERVICE_VARIABLE)
     if not json and sys.stdout is not None and sys.stdout.isatty():
@@ -138,7 +138,7 @@ def _publisher(watch: Watch, given: Path) -> Callable[[Report | None], None]:
     from datetime import UTC, datetime
 
     from hermes_doctor.cli import output_file
-    from hermes_doctor.hermes.supervisors.job_names import SERVICE_VARIABLE
+    from hermes_doctor.core.home import SERVICE_VARIABLE
     from hermes_doctor.render import prometheus
 
     rules = output_file.rules_for([watch.home])

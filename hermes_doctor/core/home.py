@@ -1,8 +1,9 @@
-"""Find Hermes homes and name the files in them."""
+"""Find Hermes homes, and name the files in them and those that this tool has for them outside."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.message import sentences, text
 from hermes_doctor.core.model import CouldNotLook, Trouble
 from hermes_doctor.core.preferences import effective, places
-from hermes_doctor.core.system import silent_drive
+from hermes_doctor.core.system import limits
 from hermes_doctor.core.system.files import StrPath, list_folder, user_home
 
 CONTAINER_HOME = Path("/opt/data")
@@ -159,7 +160,7 @@ def find(option: Path | None, environ: Mapping[str, str] = os.environ) -> Home:
     elif not option and (chosen := effective.load().find("home")):
         named = [(chosen.origin, chosen.value)]
     for source, path in named:
-        silent_drive.note(path)
+        limits.note_drive(path)
         if not os.path.exists(path):
             raise Trouble(
                 sentences(
@@ -195,7 +196,7 @@ def find(option: Path | None, environ: Mapping[str, str] = os.environ) -> Home:
         return _trusted(path)
     looked = [user_home() / ".hermes", CONTAINER_HOME]
     for path in looked:
-        silent_drive.note(path)
+        limits.note_drive(path)
         if os.path.isdir(path) and looks_like_home(path):
             return _trusted(path)
     others = _homes_of_others(environ)
@@ -268,3 +269,41 @@ def _profiles(root: Home) -> list[Path]:
         return root.profiles()
     except CouldNotLook:
         return []
+
+
+SERVICE_VARIABLE = "HERMES_DOCTOR_SERVICE"
+"""Environment variable that the unit of `watch install` sets."""
+
+
+PREFIX = "hermes-doctor-watch"
+SYSTEM_STATE = Path("/var/lib")
+
+
+def state_folder() -> Path:
+    """The folder where the commands and watches of this user store their state."""
+    base = os.environ.get("XDG_STATE_HOME", "")
+    state = Path(base) if os.path.isabs(base) else user_home() / ".local" / "state"
+    return state / "hermes-doctor"
+
+
+def identity(home: Home) -> str:
+    """A short name of a home for files and units: its name and part of its path's digest."""
+    import hashlib
+    import re
+
+    name = home.profile or home.path.name.lstrip(".")
+    place = hashlib.sha256(os.fsencode(home.path)).hexdigest()[:8]
+    return f"{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-')[:24] or 'home'}-{place}"
+
+
+def system_state_folder(home: Home) -> Path:
+    """Where the system service of a home stores its state; its user may have no such folder."""
+    if sys.platform == "darwin":
+        return state_folder()
+    return SYSTEM_STATE / f"{PREFIX}-{identity(home)}" / "hermes-doctor"
+
+
+def config_environment() -> dict[str, str]:
+    """Where this user's own settings are, if not in the usual place; a job must know it."""
+    chosen = os.environ.get("XDG_CONFIG_HOME", "")
+    return {"XDG_CONFIG_HOME": chosen} if os.path.isabs(chosen) else {}

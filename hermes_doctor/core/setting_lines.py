@@ -172,9 +172,14 @@ def _value(name: str, bare: str, *, strict: bool) -> str:
     if not bare or _SWITCH.fullmatch(bare) or _EMPTY.fullmatch(bare):
         return bare
     if _PEOPLE.fullmatch(name):
-        return _people(bare, strict="allow" not in name.lower())
+        return ",".join(_person(one, strict="allow" not in name.lower()) for one in bare.split(","))
     if _NAMES_A_VARIABLE.fullmatch(name):
-        return _reference(bare)
+        quote = bare[:1] if bare[:1] in ("'", '"') and bare.endswith(bare[:1]) else ""
+        inner = bare.strip(quote) if quote else bare
+        parts = _REFERENCE.fullmatch(inner)
+        if parts and is_variable(parts[2]):
+            return bare
+        return redact_unless_variable(inner)
     if _ADDRESS.fullmatch(name) and _URL.fullmatch(bare):
         return redact_address(bare)
     number = _NUMBER.fullmatch(bare) and (name in _SHOWN or _COUNTS.search(name))
@@ -218,11 +223,6 @@ def _comment(text: str) -> str:
     return _PART.sub(_redacted_part, text)
 
 
-def _people(value: str, *, strict: bool) -> str:
-    """Redact those entries of a list of ids that look like a key or a token."""
-    return ",".join(_person(one, strict=strict) for one in value.split(","))
-
-
 def _person(entry: str, *, strict: bool = False) -> str:
     """Redact an entry unless it looks like a person or a chat; if strict, like an id of one."""
     bare = entry.strip(" \t\"'[]")
@@ -238,16 +238,6 @@ def _split_comment(value: str) -> tuple[str, str | None]:
         return "", value.lstrip(" #")
     bare, found, comment = value.partition(" #")
     return (bare.rstrip(), comment.lstrip(" #")) if found else (value, None)
-
-
-def _reference(value: str) -> str:
-    """Do the same as `redact_unless_variable` for a value in quotes or in the form `${NAME}`."""
-    quote = value[:1] if value[:1] in ("'", '"') and value.endswith(value[:1]) else ""
-    inner = value.strip(quote) if quote else value
-    parts = _REFERENCE.fullmatch(inner)
-    if parts and is_variable(parts[2]):
-        return value
-    return redact_unless_variable(inner)
 
 
 def redact_lines(texts: list[str]) -> list[str]:

@@ -9,9 +9,9 @@ from typing import Any
 from hermes_doctor.core import redaction
 from hermes_doctor.core.message import count
 from hermes_doctor.core.terminal.lines import BLANK, Line, Span, row, tilde
-from hermes_doctor.hermes.settings.access import Access
+from hermes_doctor.hermes.settings.document import BUILT_IN, DEFAULT, Key, ResolvedValue, Source
+from hermes_doctor.hermes.settings.platforms import Access
 from hermes_doctor.hermes.settings.resolved import Resolved, Route, SideTask
-from hermes_doctor.hermes.settings.sourced_text import BUILT_IN, DEFAULT, Key, ResolvedValue, Source
 
 SCHEMA = "hermes-doctor/config/1"
 _WIDTH = 10

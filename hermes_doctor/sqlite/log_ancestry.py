@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.core.system import time_limits
+from hermes_doctor.core.system import limits
 from hermes_doctor.sqlite.cells import (
     INTERIOR,
     LEAF,
@@ -176,7 +176,7 @@ class PageComparison:
 
     def walk(self, trees: Iterable[tuple[str, int, bool]], seconds: float | None) -> None:
         """Follow each tree (its name, its root page, whether it is a table) while there is time."""
-        clock = time_limits.Stopwatch()
+        clock = limits.Stopwatch()
         named = self._named()
         todo = [_Step(1, 1, True)]
         todo += [_Step(root, named[root], table) for _, root, table in trees if root in named]

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.core.system import time_limits
+from hermes_doctor.core.system import limits
 from hermes_doctor.sqlite.cells import (
     INDEX_INTERIOR,
     INDEX_LEAF,
@@ -82,7 +82,7 @@ def find_owners(
 ) -> PageOwners:
     """Walk each b-tree (name, root page, whether it is a table) until the time is over."""
     owners = PageOwners()
-    end = time.monotonic() + time_limits.stretch(seconds)
+    end = time.monotonic() + limits.stretch(seconds)
     for name, root, table in [(SCHEMA, 1, True), *trees]:
         todo = [root]
         while todo:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.core.system import memory_limit, time_limits
+from hermes_doctor.core.system import limits
 from hermes_doctor.core.system.files import close_others
 from hermes_doctor.sqlite import query_process
 
@@ -65,7 +65,7 @@ class QueryResult(NamedTuple):
 def _result(answer: dict[str, Any]) -> QueryResult:
     """The result of a statement; CouldNotLook if its time could not be limited."""
     if answer["error"] == query_process.NO_THREAD:
-        raise CouldNotLook(memory_limit.NO_THREAD)
+        raise CouldNotLook(limits.NO_THREAD)
     return QueryResult(**answer)
 
 
@@ -237,4 +237,4 @@ class _Forked:
 
 
 def _by_the_clock(seconds: float | None) -> float | None:
-    return None if seconds is None else time_limits.stretch(seconds)
+    return None if seconds is None else limits.stretch(seconds)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from hermes_doctor.core.lazy import NamedTuple, pattern
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.core.system import time_limits
+from hermes_doctor.core.system import limits
 from hermes_doctor.core.system.files import Snapshot, open_regular, read_head, snapshot
 from hermes_doctor.sqlite import pages, wal
 from hermes_doctor.sqlite.blueprint import Column
@@ -188,7 +188,7 @@ class Schema:
 
 def read(path: Path) -> Schema:
     """Read the schema of the database at `path`; repeat if it changes during the read."""
-    end = time.monotonic() + time_limits.stretch(PATIENCE)
+    end = time.monotonic() + limits.stretch(PATIENCE)
     while True:
         before = _mark(path)
         try:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from hermes_doctor.core.lazy import NamedTuple
-from hermes_doctor.core.system import time_limits
+from hermes_doctor.core.system import limits
 from hermes_doctor.sqlite.header import PAGE_SIZES
 
 LOG_HEAD, FRAME = 32, 24
@@ -94,7 +94,7 @@ class _Walk:
         committed_frames: int | None,
         live: bool,
     ) -> WriteAheadLog:
-        end = None if seconds is None else time.monotonic() + time_limits.stretch(seconds)
+        end = None if seconds is None else time.monotonic() + limits.stretch(seconds)
         whole = (self.size - LOG_HEAD) // (FRAME + self.page_size)
         slots = min(whole, max_frames) if max_frames is not None else whole
         pages: dict[int, int] = {}

@@ -15,8 +15,7 @@ from hermes_doctor.core.model import CheckResult, CouldNotLook, Finding, Gateway
 from hermes_doctor.diagnosis.examination.report import examine
 from hermes_doctor.diagnosis.plugins import load
 from hermes_doctor.hermes.installation.find import Installation
-from hermes_doctor.hermes.knowledge import atlas
-from hermes_doctor.hermes.knowledge.versions import parse_release
+from hermes_doctor.hermes.knowledge import atlas, parse_release
 from hermes_doctor.sqlite import completion
 from tests.helpers import damage, support
 from tests.helpers.given_answers import GivenAnswers

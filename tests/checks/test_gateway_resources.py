@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.core.model import Severity, Status
-from hermes_doctor.hermes.processes import cgroup_memory, lineage, process_stat
-from hermes_doctor.hermes.processes.cgroup_memory import Group
+from hermes_doctor.hermes.processes import lineage, process_stat
+from hermes_doctor.hermes.processes.process_stat import Group
 from tests.helpers import fake_gateway
 from tests.helpers.one_check import ask
 
@@ -55,7 +55,7 @@ def test_memory(
     """Against what the control group may use."""
     gigabyte = 1024**3
     group = Group(gigabyte, gigabyte * used // 100, 0)
-    monkeypatch.setattr(cgroup_memory, "group_of", lambda _: group)
+    monkeypatch.setattr(process_stat, "group_of", lambda _: group)
     with fake_gateway.gateway(home):
         findings = ask(CHECK, home)[1]
 
@@ -66,7 +66,7 @@ def test_memory(
 
 def test_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both versions, as the kernel writes them; the tightest limit around counts."""
-    monkeypatch.setattr(cgroup_memory, "_ROOT", tmp_path)
+    monkeypatch.setattr(process_stat, "_ROOT", tmp_path)
     inner = tmp_path / "user.slice" / "gateway.service"
     inner.mkdir(parents=True)
     (inner / "memory.max").write_text("max\n")
@@ -76,7 +76,7 @@ def test_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "user.slice" / "memory.current").write_text("900\n")
     (tmp_path / "user.slice" / "memory.stat").write_text("anon 5\ninactive_file 100\n")
 
-    assert cgroup_memory.group_of("0::/user.slice/gateway.service\n") == Group(1000, 800, 2, True)
+    assert process_stat.group_of("0::/user.slice/gateway.service\n") == Group(1000, 800, 2, True)
 
     old = tmp_path / "memory" / "docker" / "abc"
     old.mkdir(parents=True)
@@ -85,8 +85,8 @@ def test_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (old / "memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 1\n")
     (tmp_path / "memory" / "memory.limit_in_bytes").write_text("9223372036854771712\n")
 
-    assert cgroup_memory.group_of("4:memory:/docker/abc\n0::/\n") == Group(2000, 700, 1, False)
-    assert cgroup_memory.group_of("nonsense") == Group()
+    assert process_stat.group_of("4:memory:/docker/abc\n0::/\n") == Group(2000, 700, 1, False)
+    assert process_stat.group_of("nonsense") == Group()
 
 
 def test_vitals_of_ourselves() -> None:

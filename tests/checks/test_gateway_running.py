@@ -23,7 +23,7 @@ from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.hermes.processes import oom_kills, process_stat
 from hermes_doctor.hermes.processes.oom_kills import Kill
 from hermes_doctor.hermes.supervisors.find import Supervision
-from hermes_doctor.hermes.supervisors.unit import DOCKER, SYSTEMD_USER, Unit
+from hermes_doctor.hermes.supervisors.units import DOCKER, SYSTEMD_USER, Unit
 from tests.diagnosis.probes.test_probes import pretender
 from tests.helpers import fake_gateway, fake_supervision, support
 from tests.helpers.fake_managers import until

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.core.system import privileges
-from hermes_doctor.hermes.installation import git_checkout, packages as packages_module, virtualenv
-from hermes_doctor.hermes.supervisors.unit import Unit
+from hermes_doctor.hermes.installation import find, packages as packages_module, virtualenv
+from hermes_doctor.hermes.supervisors.units import Unit
 from tests.helpers import support
 from tests.helpers.crash_server import STRANGER
 from tests.helpers.fake_supervision import ask, codes, unit
@@ -276,7 +276,7 @@ def test_merge(home: Path, tmp_path: Path, repository: Path) -> None:
 
     assert [one.code for one in found] == ["UPD-CONFLICT-MARKERS", "UPD-STASH"]
     assert found[1].evidence[0].what == "a merge is not finished"
-    left = git_checkout.find_leftovers(repository, deep=True)
+    left = find.find_leftovers(repository, deep=True)
     assert (left.stashes, left.unmerged) == (0, 1)
 
 
@@ -285,7 +285,5 @@ def test_worktree_and_nonsense(tmp_path: Path) -> None:
     support.put(tmp_path / "tree/.git", f"gitdir: {tmp_path}/real\n")
     support.put(tmp_path / "real/MERGE_HEAD", "x\n")
     support.put(tmp_path / "real/index", b"DIRC\0\0\0\2\xff\xff\xff\xff" + b"x" * 100)
-    assert (
-        git_checkout.find_leftovers(tmp_path / "tree", deep=True).unfinished_operation == "a merge"
-    )
-    assert git_checkout.find_leftovers(tmp_path, deep=True) == git_checkout.Leftovers(0, None, 0)
+    assert find.find_leftovers(tmp_path / "tree", deep=True).unfinished_operation == "a merge"
+    assert find.find_leftovers(tmp_path, deep=True) == find.Leftovers(0, None, 0)

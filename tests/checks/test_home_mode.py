@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.hermes.supervisors import docker
-from hermes_doctor.hermes.supervisors.unit import DOCKER, Unit
+from hermes_doctor.hermes.supervisors.units import DOCKER, Unit
 from tests.helpers import fake_supervision, support
 from tests.helpers.gateway_home import Scene, ask
 

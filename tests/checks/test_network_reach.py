@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.diagnosis.probes.network.reach import HostResult, NeededHost
-from hermes_doctor.hermes.settings.network_endpoints import Endpoint, Proxy
+from hermes_doctor.hermes.settings.urls import Endpoint, Proxy
 from tests.helpers.gateway_home import QQ, TELEGRAM, Scene, ask
 
 PROXY = Proxy("HTTPS_PROXY", "http", "10.0.0.5", 3128, "user:s3cr3t")

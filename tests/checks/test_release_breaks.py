@@ -9,7 +9,7 @@ import pytest
 from hermes_doctor.core.model import Finding
 from hermes_doctor.diagnosis.probes.hermes_view import HermesView
 from hermes_doctor.hermes.installation.find import Installation
-from hermes_doctor.hermes.knowledge.data import load_knowledge
+from hermes_doctor.hermes.knowledge.releases import load_knowledge
 from tests.helpers import support
 from tests.helpers.cron_homes import running
 from tests.helpers.one_check import ask

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.hermes.knowledge.data import load_knowledge
+from hermes_doctor.hermes.knowledge.releases import load_knowledge
 from tests.helpers import support
 from tests.helpers.fake_supervision import ask, codes, unit
 from tests.helpers.one_check import ask as look

@@ -9,7 +9,7 @@ import pytest
 
 from hermes_doctor.diagnosis.examination.report import examine
 from hermes_doctor.hermes.supervisors import s6
-from hermes_doctor.hermes.supervisors.unit import DOCKER, S6, Unit
+from hermes_doctor.hermes.supervisors.units import DOCKER, S6, Unit
 from tests.helpers import compose_homes, support
 from tests.helpers.fake_supervision import ask, codes, unit
 from tests.helpers.one_check import PLUGINS, ask as look

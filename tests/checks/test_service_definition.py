@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.hermes.supervisors.unit import SYSTEMD_SYSTEM
+from hermes_doctor.hermes.supervisors.units import SYSTEMD_SYSTEM
 from tests.helpers.fake_supervision import NAME, ask, codes, unit
 from tests.helpers.one_check import ask as look
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes_doctor.hermes.supervisors.unit import LAUNCHD, Unit
+from hermes_doctor.hermes.supervisors.units import LAUNCHD, Unit
 from tests.helpers.fake_supervision import codes, unit
 from tests.helpers.one_check import ask as look
 

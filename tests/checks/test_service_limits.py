@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.hermes.supervisors.unit import LAUNCHD
+from hermes_doctor.hermes.supervisors.units import LAUNCHD
 from tests.helpers.fake_supervision import ask, codes, unit
 from tests.helpers.one_check import ask as look
 

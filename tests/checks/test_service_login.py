@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes_doctor.hermes.supervisors.unit import SYSTEMD_SYSTEM
+from hermes_doctor.hermes.supervisors.units import SYSTEMD_SYSTEM
 from tests.helpers.fake_supervision import ask, codes, unit
 from tests.helpers.one_check import ask as look
 

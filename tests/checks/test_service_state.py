@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.hermes.supervisors.unit import DOCKER, LAUNCHD, S6
+from hermes_doctor.hermes.supervisors.units import DOCKER, LAUNCHD, S6
 from tests.helpers import support
 from tests.helpers.fake_supervision import ask, codes, unit
 from tests.helpers.one_check import ask as look

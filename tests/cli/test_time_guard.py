@@ -21,9 +21,9 @@ COMMAND = """\
 import sys
 sys.argv[0] = "hermes-doctor"
 from hermes_doctor.cli import check_run, main, time_guard
-from hermes_doctor.core.system import time_limits
+from hermes_doctor.core.system import limits
 time_guard.SECONDS, check_run.LIMIT = {seconds}, {limit}
-time_limits.patience = lambda: 1.0  # as if the machine were idle
+limits.patience = lambda: 1.0  # as if the machine were idle
 {patch}
 main.main()
 """

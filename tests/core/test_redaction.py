@@ -7,7 +7,6 @@ import re
 import pytest
 
 from hermes_doctor.core import redaction, setting_lines
-from hermes_doctor.hermes.logs import secrets
 
 SECRET = [
     "OPENROUTER_API_KEY=canary",
@@ -216,7 +215,7 @@ def test_escape_in_a_line() -> None:
 )
 def test_what_a_log_says(text: str, secret: str) -> None:
     """Nothing with the look of a secret is shown, wherever it stands in a sentence."""
-    assert secret not in secrets.redact_log_text(text)
+    assert secret not in redaction.redact_log_text(text)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +234,7 @@ def test_what_a_log_says(text: str, secret: str) -> None:
 )
 def test_what_a_log_says_in_the_clear(text: str) -> None:
     """What an operator needs stays readable."""
-    assert secrets.redact_log_text(text) == text
+    assert redaction.redact_log_text(text) == text
 
 
 PEOPLE = [
@@ -352,7 +351,7 @@ def test_names_punctuation_and_ids_are_shown(text: str) -> None:
 )
 def test_the_words_of_an_error_are_shown(text: str) -> None:
     """Codes, punctuation and words of an error are not secret, also behind a word like token."""
-    assert secrets.redact_log_text(text) == text
+    assert redaction.redact_log_text(text) == text
 
 
 @pytest.mark.parametrize(
@@ -375,7 +374,7 @@ def test_the_words_of_an_error_are_shown(text: str) -> None:
 )
 def test_a_secret_in_a_log_says_what_it_is(text: str, shown: str) -> None:
     """The rest of the line stays as it is."""
-    assert secrets.redact_log_text(text) == shown
+    assert redaction.redact_log_text(text) == shown
 
 
 def test_ids_among_words() -> None:
@@ -404,9 +403,9 @@ def test_faults_stay_visible(line: str, shown: str) -> None:
 def test_an_answer_is_not_a_secret() -> None:
     """A structure after the word token is shown; a value in it is still redacted."""
     answer = "response missing access_token: {'code': 100016, 'message': 'invalid appid'}"
-    assert secrets.redact_log_text(answer) == answer
+    assert redaction.redact_log_text(answer) == answer
     for secret in ("token: {'token': 'abcdef123456'}", "token: {abc123}"):
-        assert "abc123" not in secrets.redact_log_text(secret)
+        assert "abc123" not in redaction.redact_log_text(secret)
 
 
 @pytest.mark.parametrize(
@@ -424,7 +423,7 @@ def test_an_answer_is_not_a_secret() -> None:
 )
 def test_short_and_odd_secrets_in_logs(text: str) -> None:
     """Numbers after a name of a secret, keys with dots, and keys that look like an id of QQ."""
-    shown = secrets.redact_log_text(text)
+    shown = redaction.redact_log_text(text)
 
     assert "-character" in shown
     assert not any(part in shown for part in ("0123456789", "12345", "1234", "3ZabCD"))
@@ -432,7 +431,7 @@ def test_short_and_odd_secrets_in_logs(text: str) -> None:
 
 def test_the_words_of_an_exception_are_shown() -> None:
     """`KeyError` is not a name for a key."""
-    assert secrets.redact_log_text("KeyError: 'soul'") == "KeyError: 'soul'"
+    assert redaction.redact_log_text("KeyError: 'soul'") == "KeyError: 'soul'"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hermes_doctor.cli import settings
-from hermes_doctor.core.preferences import effective, mute_store, mutes, places
+from hermes_doctor.core.preferences import effective, mutes, places
 from hermes_doctor.operations.history import place
 from tools.share import command_tree, man_page
 
@@ -70,9 +70,9 @@ def test_fields_of_mutes_and_settings() -> None:
         sticky=True,
         because="",
     )
-    about_mutes = section(page("json.md"), f"`mutes`: {mute_store.SCHEMA}")
+    about_mutes = section(page("json.md"), f"`mutes`: {mutes.SCHEMA}")
     about_settings = section(page("json.md"), f"`settings`: {settings.SCHEMA}")
 
-    assert all(f'"{name}"' in about_mutes for name in mute_store.document(mute))
+    assert all(f'"{name}"' in about_mutes for name in mutes.document(mute))
     assert all(f'"{name}"' in about_settings for name in ("key", "value", "origin", "files"))
     assert settings.HIDDEN in about_settings

@@ -9,7 +9,7 @@ import pytest
 from hermes_doctor.core.home import Home
 from hermes_doctor.diagnosis.plugins import load
 from hermes_doctor.diagnosis.probes.probes import Probes
-from hermes_doctor.hermes.settings.edit.edits import Drop, Edit, Put, Unset
+from hermes_doctor.hermes.settings.edits import Drop, Edit, Put, Unset
 from tests.helpers import fix_contract, setting_fix_cycle
 from tests.helpers.provider_mistakes import MISTAKES
 from tests.helpers.support import put

@@ -13,7 +13,7 @@ from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import Gateway
 from hermes_doctor.hermes.supervisors import docker
 from hermes_doctor.hermes.supervisors.find import Supervision
-from hermes_doctor.hermes.supervisors.unit import Unit
+from hermes_doctor.hermes.supervisors.units import Unit
 from tests.helpers import support
 from tests.helpers.given_answers import GivenAnswers
 

@@ -16,7 +16,7 @@ from hermes_doctor.diagnosis.plugins import load
 from hermes_doctor.diagnosis.probes.gateway_view import GatewayView
 from hermes_doctor.diagnosis.probes.hermes_view import HermesView
 from hermes_doctor.diagnosis.probes.probes import Probes
-from hermes_doctor.hermes.knowledge import versions
+from hermes_doctor.hermes.knowledge import parse_release
 from tests.helpers import support
 
 PLUGINS = load.load()
@@ -71,7 +71,7 @@ class Scene:
 
     def release(self, version: str) -> None:
         """Set the installed release."""
-        found = SimpleNamespace(release=versions.parse_release(version), version=version)
+        found = SimpleNamespace(release=parse_release(version), version=version)
         self.monkeypatch.setattr(HermesView, "installation", lambda _: found)
 
     def started_with(self, variables: Mapping[str, str]) -> None:

@@ -10,8 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hermes_doctor.hermes.knowledge import merging
-from hermes_doctor.hermes.knowledge.versions import parse_release
+from hermes_doctor.hermes.knowledge import merging, parse_release
 from tests.helpers import support
 from tests.helpers.support import Done
 from tools import add_release, build_hook

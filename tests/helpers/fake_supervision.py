@@ -12,7 +12,7 @@ from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import CheckResult, Finding, Gateway
 from hermes_doctor.diagnosis.examination.report import examine
 from hermes_doctor.hermes.supervisors.find import Supervision
-from hermes_doctor.hermes.supervisors.unit import SYSTEMD_USER, Unit
+from hermes_doctor.hermes.supervisors.units import SYSTEMD_USER, Unit
 from tests.helpers.given_answers import GivenAnswers
 from tests.helpers.one_check import PLUGINS
 

@@ -18,7 +18,7 @@ from hermes_doctor.hermes.installation.find import Installation
 from hermes_doctor.hermes.processes.process_stat import ProcessDetails
 from hermes_doctor.hermes.processes.runtime_files import Owner, PlatformState, Runtime
 from hermes_doctor.hermes.processes.sockets import Connection
-from hermes_doctor.hermes.settings import network_endpoints
+from hermes_doctor.hermes.settings import urls
 from tests.helpers.given_answers import GivenAnswers
 from tests.helpers.one_check import PLUGINS
 
@@ -98,7 +98,7 @@ class Scene(GivenAnswers):
 
     def health_links(self, pid: int, held: frozenset[str]) -> list[PlatformConnections]:
         """Assign the connections to platforms at once."""
-        others = network_endpoints.provider_endpoints(self.settings.effective()).values()
+        others = urls.provider_endpoints(self.settings.effective()).values()
         return links.assign(self.settings.platforms(), self.table, providers=others)
 
     def machine_listeners(self, pid: int) -> list[Connection]:

@@ -10,7 +10,7 @@ import pkgutil
 import hermes_doctor
 from hermes_doctor.cli import separate_look
 from hermes_doctor.diagnosis.plugins.built_in import builtin
-from hermes_doctor.hermes.knowledge import data
+from hermes_doctor.hermes.knowledge import releases
 
 STANDARD = (
     *("concurrent.futures.thread", "difflib", "dotenv", "dotenv.variables", "getpass", "hashlib"),
@@ -33,5 +33,5 @@ def load_everything() -> None:
         if not name.endswith("__main__") and ".lessons" not in name:
             with contextlib.suppress(ImportError, AssertionError):  # some are for Windows
                 importlib.import_module(name)
-    for path in data._HERE.rglob("*.json"):
-        data.load_knowledge(str(path.relative_to(data._HERE).with_suffix("")))
+    for path in releases._HERE.rglob("*.json"):
+        releases.load_knowledge(str(path.relative_to(releases._HERE).with_suffix("")))

@@ -12,7 +12,7 @@ from hermes_doctor.core.model import Finding, Gateway, Status
 from hermes_doctor.diagnosis.examination.report import examine
 from hermes_doctor.diagnosis.plugins import load
 from hermes_doctor.hermes.installation.find import Installation
-from hermes_doctor.hermes.knowledge.versions import parse_release
+from hermes_doctor.hermes.knowledge import parse_release
 from hermes_doctor.repair.transaction import plan
 from tests.helpers import support
 from tests.helpers.given_answers import GivenAnswers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes_doctor.hermes.knowledge.data import load_knowledge
+from hermes_doctor.hermes.knowledge.releases import load_knowledge
 from tests.conftest import need_release
 from tests.helpers import support
 from tests.helpers.real.release_homes import MakeHome, Patient

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.core.home import Home
-from hermes_doctor.core.system import time_limits
+from hermes_doctor.core.system import limits
 from hermes_doctor.diagnosis.probes import links
 from hermes_doctor.diagnosis.probes.probes import Probes
-from hermes_doctor.hermes.knowledge.data import load_knowledge
+from hermes_doctor.hermes.knowledge.releases import load_knowledge
 from hermes_doctor.hermes.processes import sockets
 from tests.helpers import gateway_home, support
 from tests.helpers.real import qq
@@ -63,7 +63,7 @@ def test_one_life(hermes_home: MakeHome, tmp_path: Path, monkeypatch: pytest.Mon
         assert codes(patient) == []
 
         facts = load_knowledge("platforms")["platforms"]["qqbot"]
-        enough = time_limits.stretch(2.0)  # one heartbeat a second, later on a busy machine
+        enough = limits.stretch(2.0)  # one heartbeat a second, later on a busy machine
         monkeypatch.setitem(facts, "quiet_after", enough)
         assert quiet(running.pid, home) == []
         with platform.frozen():

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.core.home import BACKGROUND_LOG, Home
-from hermes_doctor.core.system import time_limits
+from hermes_doctor.core.system import limits
 from hermes_doctor.diagnosis.probes.probes import Probes
 from tests.conftest import need_release
 from tests.helpers import support
@@ -76,7 +76,7 @@ def seen(done: support.Done) -> str:
     """The same of a check that was quick enough, while the gateway waits for its start."""
     report = done.json
     [loop] = [one for one in report["checks"] if one["id"] == "gateway-loop"]
-    busy = time_limits.stretch(2) > 2
+    busy = limits.stretch(2) > 2
     if busy and loop["status"] == "unknown":
         return ""  # it met the short life of a process
     assert loop["status"] == "skipped", loop

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.hermes.knowledge.data import load_knowledge
-from hermes_doctor.hermes.knowledge.versions import parse_release as numbers
+from hermes_doctor.hermes.knowledge import parse_release as numbers
+from hermes_doctor.hermes.knowledge.releases import load_knowledge
 from tests.conftest import RELEASES, need_release
 from tests.helpers import support
 from tests.helpers.real import resolver_questions

@@ -11,7 +11,7 @@ from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import Finding, Gateway, Severity
 from hermes_doctor.diagnosis.examination.report import examine
 from hermes_doctor.hermes.installation.find import Installation
-from hermes_doctor.hermes.knowledge.data import load_knowledge
+from hermes_doctor.hermes.knowledge.releases import load_knowledge
 from tests.conftest import RELEASES, need_release
 from tests.helpers import support
 from tests.helpers.given_answers import GivenAnswers

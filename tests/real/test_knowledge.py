@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hermes_doctor.hermes.knowledge import atlas, merging
-from hermes_doctor.hermes.knowledge.data import load_knowledge, shipped_releases
+from hermes_doctor.hermes.knowledge.releases import load_knowledge, shipped_releases
 from hermes_doctor.operations.learning.lessons import schema_uses
 from hermes_doctor.sqlite import schema
 from tests.conftest import need_release

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.hermes.knowledge.data import load_knowledge
+from hermes_doctor.hermes.knowledge.releases import load_knowledge
 from tests.conftest import need_release
 from tools import lessons, real_home, releases
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.hermes.knowledge.versions import parse_release as numbers
+from hermes_doctor.hermes.knowledge import parse_release as numbers
 from tests.conftest import RELEASES, need_release
 from tests.helpers import support
 from tests.helpers.real.healthy_homes import job

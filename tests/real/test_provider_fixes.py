@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hermes_doctor.core.model import Severity
-from hermes_doctor.hermes.knowledge.versions import parse_release
+from hermes_doctor.hermes.knowledge import parse_release
 from tests.conftest import RELEASES, need_release
 from tests.helpers import settings_verdicts
 from tests.helpers.provider_mistakes import MISTAKES, Mistake

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.hermes.knowledge.data import load_knowledge
-from hermes_doctor.hermes.knowledge.versions import parse_release as numbers
+from hermes_doctor.hermes.knowledge import parse_release as numbers
+from hermes_doctor.hermes.knowledge.releases import load_knowledge
 from hermes_doctor.hermes.settings.misspellings import vendor_of
 from tests.conftest import need_release
 from tools import lessons, real_home, releases

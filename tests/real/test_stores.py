@@ -15,8 +15,8 @@ from hermes_doctor.core.model import Gateway
 from hermes_doctor.diagnosis.probes.gateway_view import GatewayView
 from hermes_doctor.diagnosis.probes.hermes_view import HermesView
 from hermes_doctor.diagnosis.probes.probes import Probes
-from hermes_doctor.hermes.knowledge.data import load_knowledge
-from hermes_doctor.hermes.knowledge.versions import parse_release as numbers
+from hermes_doctor.hermes.knowledge import parse_release as numbers
+from hermes_doctor.hermes.knowledge.releases import load_knowledge
 from hermes_doctor.hermes.stores.catalogue import outcome
 from tests.conftest import RELEASES, need_release
 from tests.helpers import store_files, support

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.core.system import time_limits
+from hermes_doctor.core.system import limits
 from tests.helpers import crowded_proc, requirements, support
 
 MEGABYTES = 400
@@ -54,8 +54,8 @@ def checked(home: Path, folder: Path, *before: str, allowed: float) -> dict[str,
 
 def limit() -> float:
     """The seconds that are allowed: more if the machine is busy."""
-    time_limits.patience.cache_clear()
-    return SECONDS * time_limits.patience()
+    limits.patience.cache_clear()
+    return SECONDS * limits.patience()
 
 
 @pytest.mark.wide

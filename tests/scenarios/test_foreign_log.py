@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.core.model import Severity
-from hermes_doctor.core.system import time_limits
+from hermes_doctor.core.system import limits
 from hermes_doctor.core.system.files import Snapshot
 from hermes_doctor.sqlite import files, header, log_ancestry, pages, query_process, reader, wal
 from hermes_doctor.sqlite.examine import condition, foreign_log
@@ -210,7 +210,7 @@ def test_no_time_to_compare(home: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_busy_machine(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both time limits count the seconds of an idle machine."""
     path = damage.history(home / "state.db")
-    monkeypatch.setattr(time_limits, "factor", lambda: 1e7)
+    monkeypatch.setattr(limits, "factor", lambda: 1e7)
     monkeypatch.setattr(condition, "FILE_ALONE_SECONDS", 1e-5)
     monkeypatch.setattr(condition, "ATTRIBUTION_SECONDS", 1e-5)
     with path.open("rb") as file:

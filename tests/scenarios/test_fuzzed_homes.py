@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.core.system import time_limits
+from hermes_doctor.core.system import limits
 from tests.helpers import fuzzed_homes, support
 
 HOMES = int(os.environ.get("FUZZED_HOMES", "120"))
@@ -70,8 +70,8 @@ def test_fuzzed_home(folder: Path, seed: int) -> None:
     home = folder / "home"
     done = fuzzed_homes.make(home, seed)
     before = fuzzed_homes.fingerprint(home)
-    time_limits.patience.cache_clear()
-    allowed = SECONDS * time_limits.patience()  # more if the machine is busy now
+    limits.patience.cache_clear()
+    allowed = SECONDS * limits.patience()  # more if the machine is busy now
 
     code, out, err, megabytes, seconds = run("check", "--json", "--home", home)
 

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from hermes_doctor.core.home import Home
-from hermes_doctor.core.system import time_limits
+from hermes_doctor.core.system import limits
 from hermes_doctor.diagnosis.examination import report as reports
 from hermes_doctor.diagnosis.plugins import load
 from hermes_doctor.diagnosis.probes.probes import Probes
@@ -235,7 +235,7 @@ def look(home: Path, run: Callable[..., Done] = support.doctor) -> dict[str, Any
         started = time.monotonic()
         done = run(*args, "--home", home, timeout=240)
         seconds = time.monotonic() - started
-        assert seconds < time_limits.stretch(SECONDS), f"{args} took {seconds:.1f} s"
+        assert seconds < limits.stretch(SECONDS), f"{args} took {seconds:.1f} s"
         assert "Traceback" not in done.err, done.err
         assert "bug in hermes-doctor" not in done.out + done.err, done.out[-600:] + done.err
         assert done.code in (0, 1), f"{args}: {done.out[-300:]}{done.err}"
@@ -272,7 +272,7 @@ def look_here(home: Path) -> dict[str, Any]:
     json.loads(
         documents.dump({"plan": repair.plan_document(planned, lambda one: one.finding.code)})
     )
-    assert time.monotonic() - started < time_limits.stretch(SECONDS)
+    assert time.monotonic() - started < limits.stretch(SECONDS)
     made: dict[str, Any] = json.loads(documents.dump(documents.of_report(report)))
     return answered(made)
 
@@ -644,7 +644,7 @@ def test_a_merge_bomb(place: Path, name: str) -> None:
     support.put(home / name, _merge_bomb())
     started = time.monotonic()
     done = support.spawned("check", "--json", "--home", home, preexec_fn=_limited)
-    assert time.monotonic() - started < time_limits.stretch(SECONDS)
+    assert time.monotonic() - started < limits.stretch(SECONDS)
     assert unsettled(answered(done.json)) == ["config-yaml"]
     assert done.codes == ["CFG-YAML"], done.out
 
@@ -661,7 +661,7 @@ def test_a_diff_of_two_long_files(place: Path, lines: int) -> None:
     support.put(home / "config.yaml", "\n".join(keys) + "\n\tx: [\n")
     started = time.monotonic()
     done = support.doctor("fix", "--home", home, timeout=240)
-    assert time.monotonic() - started < time_limits.stretch(SECONDS)
+    assert time.monotonic() - started < limits.stretch(SECONDS)
     assert done.code == 0
 
 

@@ -19,9 +19,8 @@ from hermes_doctor.diagnosis.probes.hermes_view import SettingsView
 from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.diagnosis.probes.scope import View
 from hermes_doctor.diagnosis.probes.stores_view import StoresView
-from hermes_doctor.hermes.knowledge import atlas, data
-from hermes_doctor.hermes.knowledge.data import load_knowledge
-from hermes_doctor.hermes.knowledge.versions import parse_release
+from hermes_doctor.hermes.knowledge import atlas, parse_release, releases
+from hermes_doctor.hermes.knowledge.releases import load_knowledge
 from hermes_doctor.repair.transaction.plan import plan
 from tests.helpers import damage, fix_cycle, future_homes, one_check, recorded_homes, support
 
@@ -44,10 +43,10 @@ def test_what_is_known_ends_where_the_knowledge_ends() -> None:
     plan = atlas.blueprint("state.db", atlas.newest("state.db"))
     versions = [int(number) for number in load_knowledge("resolution")["config_version"]]
 
-    assert max(known) == data.NEWEST
-    assert max(versions) == data.NEWEST_CONFIG
+    assert max(known) == releases.NEWEST
+    assert max(versions) == releases.NEWEST_CONFIG
     assert plan is not None
-    assert plan.version == data.NEWEST_SCHEMA
+    assert plan.version == releases.NEWEST_SCHEMA
 
 
 @pytest.mark.parametrize("id", [check.id for check in PLUGINS.checks])

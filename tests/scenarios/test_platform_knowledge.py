@@ -8,8 +8,8 @@ from datetime import date
 import pytest
 
 from hermes_doctor.diagnosis.probes.links import network_of
-from hermes_doctor.hermes.knowledge.data import load_knowledge, shipped_releases
-from hermes_doctor.hermes.settings.network_endpoints import endpoint
+from hermes_doctor.hermes.knowledge.releases import load_knowledge, shipped_releases
+from hermes_doctor.hermes.settings.urls import endpoint
 
 KNOWN = shipped_releases()
 PLATFORMS = load_knowledge("platforms")["platforms"]

@@ -16,7 +16,7 @@ import pytest
 
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import Report
-from hermes_doctor.core.system import file_facts, looked_at, mounts
+from hermes_doctor.core.system import mounts, remembered_files
 from hermes_doctor.diagnosis.examination import report
 from hermes_doctor.diagnosis.plugins.load import Plugins, load
 from hermes_doctor.diagnosis.probes.probes import Probes
@@ -83,12 +83,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 @pytest.fixture
 def rounds(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rounds]:
     """Rounds on a home whose log says that a message came in and was answered."""
-    monkeypatch.setattr(looked_at, "RECENT", 0.0)
+    monkeypatch.setattr(remembered_files, "RECENT", 0.0)
     see_only_own_processes(monkeypatch)
     write(home, ago(30, "Starting Hermes Gateway..."), ago(20, ASKED))
     yield Rounds(home, load())
     known_sound.forget()
-    file_facts.forget()
+    remembered_files.forget()
     gc.unfreeze()
 
 

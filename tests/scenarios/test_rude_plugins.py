@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.core.system import time_limits
+from hermes_doctor.core.system import limits
 from tests.diagnosis.plugins.test_load import installed, plugin
 from tests.helpers import support
 from tests.helpers.support import Done
@@ -46,7 +46,7 @@ def look(home: Path, mine: Path, *args: str, settings: Mapping[str, object] = {}
     done = support.doctor(
         "check", *args, "--home", home, "--plugins", mine, timeout=240, settings=settings
     )
-    assert time.monotonic() - started < time_limits.stretch(SECONDS)
+    assert time.monotonic() - started < limits.stretch(SECONDS)
     assert "Traceback" not in done.err
     assert "bug in" not in done.out + done.err, done.out + done.err
     return done

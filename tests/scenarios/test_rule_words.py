@@ -13,7 +13,7 @@ import yaml
 
 from hermes_doctor.diagnosis.plugins.built_in import builtin
 from hermes_doctor.diagnosis.plugins.log_causes import table_source
-from hermes_doctor.hermes.knowledge.data import load_knowledge
+from hermes_doctor.hermes.knowledge.releases import load_knowledge
 from tests.helpers.each import each
 from tests.helpers.plain_words import refused_words
 

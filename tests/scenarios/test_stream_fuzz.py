@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given, settings, strategies as st
 
 from hermes_doctor.core.home import Home
-from hermes_doctor.hermes.logs import block_reader, file_formats, output, rotated
+from hermes_doctor.hermes.logs import block_reader, entry, output, rotated
 from hermes_doctor.hermes.logs.entry import Format, LogWindow, Unread
 from hermes_doctor.hermes.logs.stream import read
 from tests.helpers.log_lines import NOON, line, refuse, write
@@ -29,12 +29,12 @@ PIECES = st.sampled_from(
 )
 BYTES = st.lists(PIECES | st.binary(max_size=60), max_size=40).map(b"".join)
 FORMATS: list[Format] = [
-    file_formats.HERMES_LOG,
+    entry.HERMES_LOG,
     output.S6_LOG,
-    file_formats.DIARY,
-    file_formats.ENDING,
+    entry.DIARY,
+    entry.ENDING,
 ]
-FORMATS += [file_formats.STARTS, file_formats.UPDATE]
+FORMATS += [entry.STARTS, entry.UPDATE]
 ENTRY = st.tuples(
     st.floats(0, 5000),
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\0"), max_size=30),
@@ -99,7 +99,7 @@ def test_every_entry_once(
         path = write(Path(folder) / "log", data.encode(), written)
         span = LogWindow(NOON - window)
         stream = rotated.entries(
-            [(path, "log")], file_formats.HERMES_LOG, span, report_unread=refuse, size=size
+            [(path, "log")], entry.HERMES_LOG, span, report_unread=refuse, size=size
         )
         found = [(round(e.at, 3), e.level, e.text, e.more, e.session) for e in stream]
     assert found == expected

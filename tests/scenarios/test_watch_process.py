@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.hermes.supervisors.job_names import SERVICE_VARIABLE
+from hermes_doctor.core.home import SERVICE_VARIABLE
 from tests.helpers import fake_gateway, pings, support
 
 PATIENCE = 60.0

@@ -11,9 +11,8 @@ from pathlib import Path
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.message import text
 from hermes_doctor.core.model import Trouble
-from hermes_doctor.core.system import privileges
+from hermes_doctor.core.system import open_files, privileges
 from hermes_doctor.core.system.privileges import cache_owners
-from hermes_doctor.hermes.processes import open_files
 
 
 def holder(home: Home) -> int | None:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.core.home import Home
+from hermes_doctor.core.home import Home, identity, state_folder
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.message import text
 from hermes_doctor.core.model import CouldNotLook, Trouble
@@ -20,7 +20,6 @@ from hermes_doctor.core.outgoing import masked
 from hermes_doctor.core.redaction import clean
 from hermes_doctor.core.system.files import read
 from hermes_doctor.core.system.privileges import as_owner_of
-from hermes_doctor.hermes.supervisors.job_names import identity, state_folder
 
 SCHEMA = "hermes-doctor/last-ask/1"
 GATEWAY, PROVIDER = "gateway", "provider"

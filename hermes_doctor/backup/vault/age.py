@@ -22,7 +22,7 @@ from typing import Any
 from hermes_doctor.backup.vault.engines import find_program
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook, Trouble
-from hermes_doctor.core.system import memory_limit
+from hermes_doctor.core.system import limits
 from hermes_doctor.core.system.files import read
 
 
@@ -60,7 +60,7 @@ def run(
     """Run age; raise Trouble with its error message if it fails."""
     command = find_program("age")
     with terminal_for(lock.passphrase_file, new=new) as terminal:
-        with memory_limit.lifted():
+        with limits.lifted():
             age = subprocess.Popen(
                 [command, *words],
                 stdin=subprocess.PIPE if stdin is None else stdin,

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from hermes_doctor.backup.vault.manifest import BASE, CHANGED, BackupEntry
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.core.system import digests, disk, memory_limit, sparse_files
+from hermes_doctor.core.system import digests, disk, limits, sparse_files
 from hermes_doctor.core.system.digests import CHUNK
 from hermes_doctor.core.system.files import MEGABYTE, open_regular
 from hermes_doctor.core.system.privileges import as_owner_of
@@ -144,7 +144,7 @@ def _map(fd: int) -> Map:
     import mmap
 
     # A private map that is never written to: ctypes gives the address only of a writable one.
-    memory_limit.allow_map(os.fstat(fd).st_size)
+    limits.allow_map(os.fstat(fd).st_size)
     return Map(mmap.mmap(fd, 0, access=mmap.ACCESS_COPY))
 
 

@@ -24,7 +24,7 @@ from hermes_doctor.backup.vault.vault import Vault
 from hermes_doctor.core.message import count, text
 from hermes_doctor.core.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.core.redaction import clean
-from hermes_doctor.core.system import disk, memory_limit, privileges, progress as system_progress
+from hermes_doctor.core.system import disk, limits, privileges, progress as system_progress
 from hermes_doctor.core.system.accounts import refuse_untrusted
 from hermes_doctor.core.system.files import MEGABYTE, read, which
 
@@ -61,7 +61,7 @@ def _run(
     Raises Trouble with the reason if it fails. If we are interrupted, it is asked to end first.
     """
     with tempfile.TemporaryFile() as errors:
-        with memory_limit.lifted():
+        with limits.lifted():
             process = subprocess.Popen(
                 [find_program(words[0]), *words[1:]],
                 env={**os.environ, **(env or {})},

@@ -33,7 +33,7 @@ from hermes_doctor.backup.vault.unreadable_files import MissingFile
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import CouldNotLook, Trouble
 from hermes_doctor.core.preferences import effective
-from hermes_doctor.core.system import digests, disk, privileges, root_parent, silent_drive
+from hermes_doctor.core.system import digests, disk, limits, privileges, root_parent
 from hermes_doctor.core.system.files import MEGABYTE, list_folder, read, snapshot, walk
 from hermes_doctor.core.system.signals import delay_signals
 
@@ -71,7 +71,7 @@ class Vault:
         self.home = home
         chosen = root or effective.load().vault(home.path)
         self.root = chosen.expanduser().absolute() if chosen else home.vault
-        silent_drive.note(self.root)
+        limits.note_drive(self.root)
         place = next(place for place in (home.path, *home.path.parents) if place.exists())
         self.owner = os.stat(place).st_uid  # if the home is lost, of the folder above it
 

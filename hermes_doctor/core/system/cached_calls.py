@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.core.system import memory_limit, time_limits
+from hermes_doctor.core.system import limits
 
 OVER = "the time for the whole check was over"
 DEEP = 120
@@ -35,7 +35,7 @@ class CachedCall:
         self.limit = limit
         self.end = end
         """The moment of the clock at which the time for the whole run is over."""
-        self.clock = time_limits.Stopwatch()
+        self.clock = limits.Stopwatch()
         self.done = threading.Event()
         self.answer: Any = None
         self.error: BaseException | None = None
@@ -45,7 +45,7 @@ class CachedCall:
 
     def begin(self, owner: object) -> None:
         """Note who makes the call from now on."""
-        self.owner, self.clock = owner, time_limits.Stopwatch()
+        self.owner, self.clock = owner, limits.Stopwatch()
 
     def fill(self, owner: object, ask: Callable[[], Any]) -> None:
         """Make the call and store its result or exception, unless it was given up by then."""
@@ -54,7 +54,7 @@ class CachedCall:
         try:
             answer = ask()
         except MemoryError:  # its traceback would keep the memory
-            error = CouldNotLook(memory_limit.reason(f"reading the {self.name}"))
+            error = CouldNotLook(limits.reason(f"reading the {self.name}"))
         except BaseException as raised:
             error = raised
         with deciding:
@@ -87,7 +87,7 @@ class CachedCall:
         def changed() -> bool:
             return self.owner is None or self.clock is not begun
 
-        clock = time_limits.Stopwatch(begun.started_at)
+        clock = limits.Stopwatch(begun.started_at)
         if clock.wait(self.done, self.limit, lambda: changed() or time.monotonic() >= self.end):
             return True
         if changed() and time.monotonic() < self.end:
@@ -107,9 +107,9 @@ def start_thread(name: str, cell: CachedCall, ask: Callable[[], Any]) -> None:
     """Let a new thread make a call; if it hangs, it is left alone."""
     cell.begin(cell)
     try:
-        memory_limit.start_thread(cell.fill, name, cell, ask)
+        limits.start_thread(cell.fill, name, cell, ask)
     except RuntimeError:
-        cell.error = CouldNotLook(memory_limit.NO_THREAD)
+        cell.error = CouldNotLook(limits.NO_THREAD)
         cell.done.set()
 
 
@@ -153,7 +153,7 @@ def once(
     """Run a method at most once for each set of arguments.
 
     Callers get `CouldNotLook` once `limit` seconds have passed since it began. A busy machine gets
-    more time (see `time_limits`), and a deep check run gets `DEEP` times as much. The reason says
+    more time (see `limits`), and a deep check run gets `DEEP` times as much. The reason says
     `what` could not be read; without it, the name of the method.
     """
 

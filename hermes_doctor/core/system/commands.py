@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.core.system import time_limits
+from hermes_doctor.core.system import limits
 
 if TYPE_CHECKING:
     import subprocess
@@ -95,10 +95,10 @@ def _wait(
     """Return its output; TimeoutError after `limit` seconds, counted as on an idle machine."""
     import subprocess
 
-    clock = time_limits.Stopwatch()
+    clock = limits.Stopwatch()
     while (left := limit - clock.read()) > 0:
         try:
-            return process.communicate(given, timeout=min(left, time_limits.SLICE))
+            return process.communicate(given, timeout=min(left, limits.SLICE))
         except subprocess.TimeoutExpired:
             given = None  # it was already sent
     raise TimeoutError

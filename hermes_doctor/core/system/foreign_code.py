@@ -79,7 +79,9 @@ class _Search:
         for settings in (python.parent / "pyvenv.cfg", python.parent.parent / "pyvenv.cfg"):
             if settings.exists():
                 _require(settings)
-                values = _settings(_read(settings))
+                content = _read(settings)
+                pairs = (line.partition("=") for line in content.splitlines())
+                values = {name.strip().lower(): value.strip() for name, _, value in pairs}
                 home = values.get("home", "")
                 if home.startswith("/"):
                     _require(Path(home))
@@ -182,8 +184,3 @@ def _read(path: Path) -> str:
     if len(data) > _MOST_BYTES:
         raise _Foreign(text("{path} is too large to check", path=path))
     return data.decode("utf-8-sig", "surrogateescape")
-
-
-def _settings(content: str) -> dict[str, str]:
-    pairs = (line.partition("=") for line in content.splitlines())
-    return {name.strip().lower(): value.strip() for name, _, value in pairs}

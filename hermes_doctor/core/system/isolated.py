@@ -90,18 +90,15 @@ class RunningCommand:
     def ended(self) -> int | None:
         """Collect what it has written, and return its exit code if it has ended."""
         code = self._process.poll()
-        self._read()
+        out, err = (self._rest(pipe) for pipe in self._pipes())
+        self.out += out
+        self.err += err
         return code
 
     @property
     def wrote_too_much(self) -> bool:
         """Whether it has written more than is allowed."""
         return max(len(self.out), len(self.err)) > self.limits.output * keeper.MEGABYTE
-
-    def _read(self) -> None:
-        out, err = (self._rest(pipe) for pipe in self._pipes())
-        self.out += out
-        self.err += err
 
     def _rest(self, pipe: IO[bytes]) -> bytes:
         """Return what is in a pipe, but not much more than is allowed."""

@@ -47,17 +47,13 @@ def mount_of(path: Path) -> Mount | None:
         fields = before.split(" ")
         if len(fields) < 5 or not after:
             continue
-        point = _unescaped(fields[4])
+        point = fields[4]
+        for code, sign in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+            point = point.replace(code, sign)
         depth = depths.get(point, 0)
         if depth >= deepest:  # of two at the same point, the later one hides the other
             best, deepest = Mount(Path(point), after.split(" ")[0]), depth
     return best
-
-
-def _unescaped(text: str) -> str:
-    for code, sign in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
-        text = text.replace(code, sign)
-    return text
 
 
 class FileUser(NamedTuple):

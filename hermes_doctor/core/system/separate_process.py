@@ -33,7 +33,7 @@ from typing import Any, NoReturn, TypeVar
 
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CannotFix, CouldNotLook, Trouble
-from hermes_doctor.core.system import closed_folders, files, root_parent, time_limits, transfer
+from hermes_doctor.core.system import closed_folders, files, limits, root_parent, transfer
 from hermes_doctor.core.system.closed_folders import LentFolder
 from hermes_doctor.core.system.privileges import Privileges
 from hermes_doctor.core.system.signals import PassedSignals, delay_signals, held_back
@@ -105,7 +105,7 @@ def run_as(
     """
     _refuse_another()
     _flush()
-    clock = time_limits.Stopwatch()
+    clock = limits.Stopwatch()
     try:
         ours, theirs = socket.socketpair()
     except OSError as error:
@@ -172,7 +172,7 @@ def _not_started(error: OSError) -> CouldNotLook:
     )
 
 
-def _refuse_late(clock: time_limits.Stopwatch, limit: float) -> None:
+def _refuse_late(clock: limits.Stopwatch, limit: float) -> None:
     if clock.read() > limit:
         raise CouldNotLook("the check took longer than {seconds:g} s", seconds=limit)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from hermes_doctor.core.model import CannotFix, CouldNotLook, Trouble
-from hermes_doctor.core.system import disk, memory_limit, modules_of_root, privileges, progress
+from hermes_doctor.core.system import disk, limits, modules_of_root, privileges, progress
 from hermes_doctor.core.system.files import close_others, snapshot
 
 Given = TypeVar("Given")
@@ -244,7 +244,7 @@ def _live(
         expected = type(error).__name__ in _EXPECTED
         message = str(error) if expected else f"it failed ({type(error).__name__})"
         if isinstance(error, MemoryError):
-            message = memory_limit.reason("it", memory_limit.COMMAND)
+            message = limits.reason("it", limits.COMMAND)
         with contextlib.suppress(OSError):
             _say(writing, type(error).__name__ if expected else "CannotFix", message)
     finally:

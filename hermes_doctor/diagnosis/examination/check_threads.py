@@ -20,7 +20,7 @@ from hermes_doctor.core.model import (
     Trouble,
     known_or,
 )
-from hermes_doctor.core.system import cached_calls, memory_limit, time_limits
+from hermes_doctor.core.system import cached_calls, limits
 from hermes_doctor.core.system.cached_calls import DEEP, WatchedThread
 from hermes_doctor.core.system.files import reason
 from hermes_doctor.diagnosis.plugins.declare import Check, is_option, why_absent
@@ -93,9 +93,9 @@ class RunningCheck:
         except Skip as skip:
             self.skipped = str(skip)
         except MemoryError:
-            self.doubts.append(memory_limit.reason("this check"))
+            self.doubts.append(limits.reason("this check"))
         except BaseException as error:
-            if limited := memory_limit.cause(error):
+            if limited := limits.cause(error):
                 self.doubts.append(limited)
             else:
                 self.crashed = describe_crash(error)
@@ -169,7 +169,7 @@ class Run:
         self.probes = probes
         self._checks = checks
         self._stretch = DEEP if probes.deep else 1
-        self._clock, self._end = time_limits.Stopwatch(), limit * self._stretch
+        self._clock, self._end = limits.Stopwatch(), limit * self._stretch
         self._waiting = [*reversed(checks)]
         self._workers: list[_Worker] = []
         self._room = FEW
@@ -219,9 +219,9 @@ class Run:
 
     def watch(self) -> None:
         """Wait a moment; then give up what takes too long, and start a worker if all wait."""
-        pause = STALL_SECONDS if self._room < AT_ONCE else time_limits.SLICE
+        pause = STALL_SECONDS if self._room < AT_ONCE else limits.SLICE
         used = time.process_time()
-        if self._idle.wait(time_limits.stretch(pause)):
+        if self._idle.wait(limits.stretch(pause)):
             return
         with self._lock:
             self._give_up()
@@ -267,12 +267,12 @@ class Run:
         self._workers.append(worker)
         self._idle.clear()
         try:
-            worker.thread = memory_limit.start_thread(worker.work, "check-worker")
+            worker.thread = limits.start_thread(worker.work, "check-worker")
         except RuntimeError:
             self._workers.remove(worker)
             if not self._workers:
                 while self._waiting:
-                    self._keep(RunningCheck(self._waiting.pop(), memory_limit.NO_THREAD))
+                    self._keep(RunningCheck(self._waiting.pop(), limits.NO_THREAD))
                 self._idle.set()
 
     def _give_up(self) -> None:
@@ -307,7 +307,7 @@ class Run:
         If it had none, the next check is given up, so that the run does not go on for ever.
         """
         self._workers.remove(worker)
-        why = memory_limit.reason("this check")
+        why = limits.reason("this check")
         if worker.answer is not None:
             self._keep(self._late(worker.answer, why))
         elif self._waiting:

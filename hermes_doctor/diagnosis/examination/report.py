@@ -28,8 +28,8 @@ from hermes_doctor.core.model import (
 )
 from hermes_doctor.core.outgoing import masked
 from hermes_doctor.core.redaction import clean
-from hermes_doctor.core.system import memory_limit, root_parent, time_limits
-from hermes_doctor.core.system.time_limits import SLICE
+from hermes_doctor.core.system import limits, root_parent
+from hermes_doctor.core.system.limits import SLICE
 from hermes_doctor.diagnosis.examination import liveness, states
 from hermes_doctor.diagnosis.examination.check_threads import Run
 from hermes_doctor.diagnosis.examination.liveness import ladder
@@ -38,7 +38,7 @@ from hermes_doctor.diagnosis.plugins.declare import Check, Fix
 from hermes_doctor.diagnosis.plugins.load import Plugins
 from hermes_doctor.diagnosis.plugins.mount import Broken
 from hermes_doctor.diagnosis.probes.probes import Probes
-from hermes_doctor.hermes.supervisors.unit import DOCKER
+from hermes_doctor.hermes.supervisors.units import DOCKER
 
 if TYPE_CHECKING:
     from hermes_doctor.diagnosis.step import Step
@@ -58,7 +58,7 @@ def examine(
 ) -> tuple[list[CheckResult], list[Finding]]:
     """Run every check; return results in the order of the checks, findings worst first."""
     with (
-        memory_limit.limited(memory_limit.CHECKS),
+        limits.limited(limits.CHECKS),
         redirect_stdout(sys.stderr),
     ):  # what a check prints is not part of our output
         probes.hermes.choose_knowledge()
@@ -89,7 +89,7 @@ def sort(findings: Sequence[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda f: (f.severity.rank, f.code, f.subject))
 
 
-@memory_limit.limited()
+@limits.limited()
 def report(
     probes: Probes,
     plugins: Plugins,
@@ -293,7 +293,7 @@ def refusals(
             return {}
         left = max(0.0, probes.cache.end + 1 - time.monotonic())
         thread.join(
-            min(time_limits.stretch(PLANS_LIMIT), left)
+            min(limits.stretch(PLANS_LIMIT), left)
         )  # then it is abandoned: planning only reads
     return dict(found)
 

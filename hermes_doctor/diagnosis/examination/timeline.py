@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook, Trouble
-from hermes_doctor.hermes.processes.exit_diary import NAME as EXIT_DIARY
+from hermes_doctor.hermes.processes.runtime_files import NAME as EXIT_DIARY
 
 if TYPE_CHECKING:
     from hermes_doctor.diagnosis.plugins.log_rules.rule import Rule

@@ -11,7 +11,7 @@ from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system.files import MEGABYTE, Snapshot, read
 from hermes_doctor.hermes.settings import config_yaml
-from hermes_doctor.hermes.supervisors.unit import Unit
+from hermes_doctor.hermes.supervisors.units import Unit
 
 _MAPPINGS = ("environment", "ulimits", "deploy")
 """Settings whose value is a mapping, which is merged key by key."""

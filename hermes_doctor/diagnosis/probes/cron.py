@@ -14,8 +14,8 @@ from hermes_doctor.core.lazy import NamedTuple, pattern
 from hermes_doctor.core.message import shorten
 from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system.files import read
-from hermes_doctor.hermes.knowledge.data import load_knowledge
-from hermes_doctor.hermes.knowledge.versions import parse_release
+from hermes_doctor.hermes.knowledge import parse_release
+from hermes_doctor.hermes.knowledge.releases import load_knowledge
 from hermes_doctor.hermes.processes.runtime_files import parse_epoch
 from hermes_doctor.hermes.settings.inputs import Settings
 from hermes_doctor.hermes.stores.catalogue import AGAIN, WHOLE

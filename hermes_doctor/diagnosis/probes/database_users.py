@@ -11,10 +11,9 @@ from pathlib import Path
 from hermes_doctor.core.home import SIDECARS
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CannotFix, CouldNotLook
-from hermes_doctor.core.system import time_limits
-from hermes_doctor.core.system.open_files import open_file_of_process
-from hermes_doctor.hermes.processes import gateway_processes, open_files
-from hermes_doctor.hermes.processes.open_files import DELETED, Lock
+from hermes_doctor.core.system import limits, open_files
+from hermes_doctor.core.system.open_files import DELETED, Lock, open_file_of_process
+from hermes_doctor.hermes.processes import gateway_processes
 from hermes_doctor.sqlite import files as sqlite_files
 from hermes_doctor.sqlite.header import MAGIC
 
@@ -286,7 +285,7 @@ def find_stuck(databases: Iterable[Path], locks: Iterable[Lock]) -> list[StuckLo
     }
     stuck_locks: list[StuckLock] = []
     started = time.monotonic()
-    patience = time_limits.stretch(PATIENCE)
+    patience = limits.stretch(PATIENCE)
     marks = {path: _mark(path) for path, _ in waiting}
     spent_before = {pid: _computed(pid) for _, pid in waiting}
     working: set[int] = set()
@@ -353,7 +352,7 @@ def _at_work(pid: int) -> bool:
     except OSError:
         return False
     states = [_fields(f"/proc/{pid}/task/{thread}/stat")[:1] for thread in threads]
-    return ["D"] in states or (["R"] in states and time_limits.factor() > 1)
+    return ["D"] in states or (["R"] in states and limits.factor() > 1)
 
 
 def _fields(path: str) -> list[str]:

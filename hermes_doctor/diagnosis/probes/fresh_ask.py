@@ -10,11 +10,11 @@ import os
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from hermes_doctor.core.home import state_folder
 from hermes_doctor.core.lazy import pattern
 from hermes_doctor.core.redaction import redact_words
 from hermes_doctor.core.system import root_parent
 from hermes_doctor.hermes.logs.entry import LogEntry
-from hermes_doctor.hermes.supervisors.job_names import state_folder
 
 if TYPE_CHECKING:
     from hermes_doctor.backup.records.last_ask import AskRecord

@@ -15,14 +15,9 @@ from hermes_doctor.core.system import mounts
 from hermes_doctor.core.system.cached_calls import once
 from hermes_doctor.core.system.files import Snapshot
 from hermes_doctor.diagnosis.probes.scope import View
-from hermes_doctor.hermes.processes import (
-    exit_diary,
-    gateway_processes,
-    process_stat,
-    runtime_files,
-)
+from hermes_doctor.hermes.processes import gateway_processes, process_stat, runtime_files
 from hermes_doctor.hermes.processes.process_stat import start_moment, stat
-from hermes_doctor.hermes.supervisors.unit import DOCKER
+from hermes_doctor.hermes.supervisors.units import DOCKER
 
 if TYPE_CHECKING:
     from hermes_doctor.backup.records.handled import Handled
@@ -41,7 +36,7 @@ if TYPE_CHECKING:
     from hermes_doctor.hermes.processes.runtime_files import GatewayLife, PlatformState, Runtime
     from hermes_doctor.hermes.processes.sqlite_library import Library
     from hermes_doctor.hermes.supervisors.find import Supervision
-    from hermes_doctor.hermes.supervisors.unit import Unit
+    from hermes_doctor.hermes.supervisors.units import Unit
 
 
 DAY = 86_400.0
@@ -133,12 +128,12 @@ class GatewayView(View):
         running = {
             process_stat.pid_in_namespace(gateway.pid): gateway.pid for gateway in self.running()
         }
-        return exit_diary.read(self.home, running)
+        return runtime_files.read_lives(self.home, running)
 
     @once(limit=2)
     def cut_off(self) -> dict[int, datetime]:
         """Gateways that their own watchdog killed during shutdown, by pid."""
-        return exit_diary.killed_by_watchdog(self.home)
+        return runtime_files.killed_by_watchdog(self.home)
 
     @once(limit=2, what="gateway user")
     def user(self) -> FileUser:

@@ -10,7 +10,7 @@ from hermes_doctor.core.system.cached_calls import once
 from hermes_doctor.diagnosis.probes import next_start, pulse
 from hermes_doctor.diagnosis.probes.scope import View
 from hermes_doctor.hermes.processes import sockets
-from hermes_doctor.hermes.settings import inputs, network_endpoints
+from hermes_doctor.hermes.settings import inputs, urls
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -112,7 +112,7 @@ class HealthView(View):
         """The connections of each platform; waits a moment for the platforms in `held`."""
         from hermes_doctor.diagnosis.probes import links
 
-        others = network_endpoints.provider_endpoints(self._settings.effective()).values()
+        others = urls.provider_endpoints(self._settings.effective()).values()
         addresses = {
             host_result.target.endpoint.host: host_result.addresses
             for host_result in (self.reach() if self.scope.network else ())
@@ -143,7 +143,7 @@ class HealthView(View):
         try:
             needed_hosts, guessed = provider_trial.targets(self._settings.resolved(), settings), {}
         except CouldNotLook:
-            needed_hosts, guessed = [], network_endpoints.provider_endpoints(settings)
+            needed_hosts, guessed = [], urls.provider_endpoints(settings)
         return reach.test_hosts(
             reach.targets(settings, self._settings.platforms(), guessed, needed_hosts), settings
         )

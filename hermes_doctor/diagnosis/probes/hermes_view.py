@@ -12,8 +12,8 @@ from hermes_doctor.core.system import root_parent
 from hermes_doctor.core.system.cached_calls import once
 from hermes_doctor.core.system.files import snapshot
 from hermes_doctor.diagnosis.probes.scope import View
-from hermes_doctor.hermes.knowledge import data
-from hermes_doctor.hermes.knowledge.data import NEWEST
+from hermes_doctor.hermes.knowledge import releases
+from hermes_doctor.hermes.knowledge.releases import NEWEST
 from hermes_doctor.hermes.settings import config_yaml, env_file, platforms
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from hermes_doctor.hermes.installation.virtualenv import Environments
     from hermes_doctor.hermes.settings.admission import PlatformAdmission
     from hermes_doctor.hermes.settings.config_yaml import ConfigFile, OldSettings
+    from hermes_doctor.hermes.settings.credential_pool import PlainSecret
     from hermes_doctor.hermes.settings.env_file import EnvFile
     from hermes_doctor.hermes.settings.inputs import Settings
-    from hermes_doctor.hermes.settings.keys import PlainSecret
     from hermes_doctor.hermes.settings.platform_setup import ApiServer
     from hermes_doctor.hermes.settings.platforms import Platform
     from hermes_doctor.hermes.settings.resolved import Resolved
@@ -68,7 +68,7 @@ class HermesView(View):
 
     def choose_knowledge(self) -> None:
         """Use what was learned from the installed Hermes, before checks run side by side."""
-        if root_parent.is_separate() or os.path.isdir(data.learned_folder()):
+        if root_parent.is_separate() or os.path.isdir(releases.learned_folder()):
             with contextlib.suppress(CouldNotLook):
                 self.installation()
 
@@ -158,17 +158,17 @@ def _use_what_was_learned(installation: Installation | None, home: Home) -> None
     A known version is looked up too: a checkout has the version of the last release before it.
     """
     learned, separate = None, root_parent.is_separate()
-    if installation and (separate or os.path.isdir(data.learned_folder())):
+    if installation and (separate or os.path.isdir(releases.learned_folder())):
         from hermes_doctor.hermes.installation.details import read_details
 
         version, revision = installation.version, read_details(installation).revision
         if separate:
             said = root_parent.ask_root("learned", version, revision)
-            learned = data.parse_learned(said) if said else None
+            learned = releases.parse_learned(said) if said else None
         else:
-            path = data.learned_path(version, revision, os.stat(home.path).st_uid)
-            learned = data.load_learned(path) if path else None
-    data.use(learned)
+            path = releases.learned_path(version, revision, os.stat(home.path).st_uid)
+            learned = releases.load_learned(path) if path else None
+    releases.use(learned)
 
 
 class SettingsView(View):
@@ -279,12 +279,12 @@ class SettingsView(View):
     @once(limit=2, what="in config")
     def plain_secrets(self) -> list[PlainSecret]:
         """Keys and tokens in plain text in config.yaml."""
-        from hermes_doctor.hermes.settings import keys
+        from hermes_doctor.hermes.settings import credential_pool
 
         config = self.config()
-        if config is None or not any(keys.suspected_secrets(config.values or {})):
+        if config is None or not any(credential_pool.suspected_secrets(config.values or {})):
             return []
-        return list(keys.find_plain_secrets(self.resolved().world))
+        return list(credential_pool.find_plain_secrets(self.resolved().world))
 
     def exposed_config(self) -> SecretFile | None:
         """config.yaml and who may read it, if it contains plain secrets and others may."""

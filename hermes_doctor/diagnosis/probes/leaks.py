@@ -8,9 +8,9 @@ from hermes_doctor.core.home import Home
 from hermes_doctor.core.lazy import NamedTuple, pattern
 from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system.files import MEGABYTE, read, read_tail
+from hermes_doctor.hermes.settings.credential_pool import suspected_secrets
+from hermes_doctor.hermes.settings.document import ENV, Source, Text
 from hermes_doctor.hermes.settings.inputs import Settings
-from hermes_doctor.hermes.settings.keys import suspected_secrets
-from hermes_doctor.hermes.settings.sourced_text import ENV, Source, Text
 
 LOGS = ("gateway.log", "agent.log", "errors.log")
 QUICK, DEEP = 64 * 1024, 16 * MEGABYTE
@@ -59,7 +59,7 @@ def _secrets(settings: Settings) -> Iterator[tuple[str, str]]:
 
 def _is_usable(value: str) -> bool:
     """Tell whether it is a real key, not a placeholder or a reference."""
-    from hermes_doctor.hermes.settings.keys import state
+    from hermes_doctor.hermes.settings.credential_pool import state
 
     return state(None, Text(value, Source(ENV, "a key"))) == "usable"
 

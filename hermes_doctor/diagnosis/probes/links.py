@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 from hermes_doctor.core.lazy import NamedTuple, pattern
 from hermes_doctor.core.message import shorten
 from hermes_doctor.core.model import CouldNotLook, Gateway
-from hermes_doctor.core.system import time_limits
+from hermes_doctor.core.redaction import redact_log_text
+from hermes_doctor.core.system import limits
 from hermes_doctor.core.system.files import read
-from hermes_doctor.hermes.knowledge.data import load_knowledge
-from hermes_doctor.hermes.logs.secrets import redact_log_text
+from hermes_doctor.hermes.knowledge.releases import load_knowledge
 from hermes_doctor.hermes.processes.runtime_files import PlatformState, Runtime
 from hermes_doctor.hermes.processes.sockets import Connection, unmap_ipv4
-from hermes_doctor.hermes.settings.network_endpoints import Endpoint
 from hermes_doctor.hermes.settings.platforms import ALWAYS_CONNECTED, Platform
+from hermes_doctor.hermes.settings.urls import Endpoint
 
 if TYPE_CHECKING:
     from hermes_doctor.diagnosis.probes.log_tails import GatewayLogLine
@@ -224,7 +224,7 @@ def wait_for_links(
 
     A platform that reconnects is without a connection for some seconds, which is not a fault.
     """
-    end = time.monotonic() + time_limits.stretch(PATIENCE)
+    end = time.monotonic() + limits.stretch(PATIENCE)
     while True:
         links = sort(get_connections())
         lost = any(link.how is None for link in links if link.platform.name in expected)

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from hermes_doctor.core.model import CouldNotLook, known_or
-from hermes_doctor.core.system import mounts, time_zone
+from hermes_doctor.core.system import mounts
 from hermes_doctor.core.system.cached_calls import once
 from hermes_doctor.core.system.files import first_names, read_tail
 from hermes_doctor.diagnosis.probes.scope import View
@@ -87,7 +87,7 @@ class MachineView(View):
     @once(limit=2, what="machine zone")
     def time_zone(self) -> str:
         """The name of the time zone of this machine; empty if it is unknown."""
-        return time_zone.own_time_zone()
+        return lineage.own_time_zone()
 
     @once(limit=2)
     def container_zone(self, pid: int) -> str | None:

@@ -17,15 +17,14 @@ from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.message import duration, text
 from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.hermes.processes.home_of import holds_lock_in
-from hermes_doctor.hermes.supervisors.unit import DOCKER
-from hermes_doctor.hermes.supervisors.unit_file import parse_time_span
+from hermes_doctor.hermes.supervisors.units import DOCKER, parse_time_span
 
 if TYPE_CHECKING:
     from hermes_doctor.diagnosis.probes.gateway_view import GatewayView
     from hermes_doctor.diagnosis.probes.hermes_view import SettingsView
     from hermes_doctor.diagnosis.probes.machine_view import MachineView
     from hermes_doctor.hermes.processes.runtime_files import GatewayLife
-    from hermes_doctor.hermes.supervisors.unit import Unit
+    from hermes_doctor.hermes.supervisors.units import Unit
 
 RECENT = timedelta(minutes=10)
 MANY = 3

@@ -15,8 +15,9 @@ from pathlib import Path
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook
+from hermes_doctor.core.system import open_files
 from hermes_doctor.core.system.files import folder_entries, read
-from hermes_doctor.hermes.processes import gateway_processes, lineage, open_files, process_stat
+from hermes_doctor.hermes.processes import gateway_processes, lineage, process_stat
 from hermes_doctor.hermes.processes.runtime_files import GatewayLife
 
 _BROWSERS = ("agent-browser-h_", "agent-browser-cdp_", "agent-browser-hermes_")

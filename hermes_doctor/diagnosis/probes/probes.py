@@ -17,7 +17,7 @@ from hermes_doctor.diagnosis.probes.hermes_view import HermesView, SettingsView
 from hermes_doctor.diagnosis.probes.machine_view import FilesView, MachineView
 from hermes_doctor.diagnosis.probes.scope import Scope
 from hermes_doctor.diagnosis.probes.stores_view import LogsView, StoresView
-from hermes_doctor.hermes.knowledge import data
+from hermes_doctor.hermes.knowledge import releases
 
 HIGHEST_VERSION = 10_000
 """No release will have a higher version number; a higher one is damage."""
@@ -96,15 +96,15 @@ class Probes:
         container or not the one that was found here.
         """
         installed = self.hermes.installation()
-        learned = data.learned_of(installed.release) if installed else None
-        if installed is not None and installed.release > data.NEWEST and learned is None:
+        learned = releases.learned_of(installed.release) if installed else None
+        if installed is not None and installed.release > releases.NEWEST and learned is None:
             return text(
                 "Hermes {version} is newer than hermes-doctor knows", version=installed.version
             )
         config, schema = (learned.config, learned.schema) if learned else (0, 0)
-        if _is_beyond(self._config_version, max(config, data.NEWEST_CONFIG)):
+        if _is_beyond(self._config_version, max(config, releases.NEWEST_CONFIG)):
             return "config.yaml is from a newer Hermes than hermes-doctor knows"
-        if _is_beyond(self._schema_version, max(schema, data.NEWEST_SCHEMA)):
+        if _is_beyond(self._schema_version, max(schema, releases.NEWEST_SCHEMA)):
             return "state.db is from a newer Hermes than hermes-doctor knows"
         return None
 
@@ -126,7 +126,7 @@ class Probes:
 
         installation = self.hermes.installation()
         return installation is not None and (
-            installation.version not in data.shipped_releases()
+            installation.version not in releases.shipped_releases()
             or read_details(installation).revision is not None
         )
 

@@ -13,13 +13,11 @@ from hermes_doctor.core.model import CouldNotLook, Finding, Severity, Skip
 from hermes_doctor.core.system.files import list_folder
 from hermes_doctor.hermes.settings import builtin_providers, custom_providers, urls
 from hermes_doctor.hermes.settings.config_yaml import NO_MAPPING
-from hermes_doctor.hermes.settings.credential_pool import Credential
+from hermes_doctor.hermes.settings.credential_pool import Credential, key_of
 from hermes_doctor.hermes.settings.custom_providers import ProviderEntry
-from hermes_doctor.hermes.settings.document import Path
+from hermes_doctor.hermes.settings.document import CONFIG, DEFAULT, Key, Path, Source, Text
 from hermes_doctor.hermes.settings.inputs import section
-from hermes_doctor.hermes.settings.keys import key_of
 from hermes_doctor.hermes.settings.resolved import Resolved, Route
-from hermes_doctor.hermes.settings.sourced_text import CONFIG, DEFAULT, Key, Source, Text
 from hermes_doctor.hermes.supervisors.find import CONTAINER_TRACES
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hermes_doctor.core.lazy import NamedTuple, pattern
 from hermes_doctor.core.message import text
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.core.system import mounts, time_limits
+from hermes_doctor.core.system import limits, mounts
 from hermes_doctor.core.system.files import snapshot
 from hermes_doctor.core.system.mounts import Space
 from hermes_doctor.diagnosis.probes import port_test
@@ -89,7 +89,7 @@ def examine_process(
     asked = port_test.HealthResult(port_test.NOT_ASKED)
     if door is not None and port_test.reachable(process.pid) and not _spent(process):
         patience = SHORT if age is not None and age > OLD else LONG
-        asked = port_test.test_port(process.pid, door, time_limits.stretch(patience))
+        asked = port_test.test_port(process.pid, door, limits.stretch(patience))
     pulse = Pulse(
         pid=process.pid,
         running=None,
@@ -174,7 +174,7 @@ def _places(pid: int) -> Iterator[str]:
 
     On a busy machine a loop comes to rest more rarely, so it is watched for longer.
     """
-    watch = time_limits.Stopwatch()
+    watch = limits.Stopwatch()
     while True:
         yield process_stat.waits_in(pid)
         if watch.read() >= WATCH:
@@ -211,7 +211,7 @@ def examine_url(url: str, *, network: bool) -> Pulse:
         return Pulse(None, None, "GATEWAY_HEALTH_URL is not a valid address")
     if not network and not place.loopback:
         return Pulse(None, None, "GATEWAY_HEALTH_URL is on another machine: add --network")
-    asked = port_test.get_health(place, time_limits.stretch(LONG))
+    asked = port_test.get_health(place, limits.stretch(LONG))
     down = (port_test.SILENT, port_test.REFUSED, port_test.BROKEN)
     turns = True if asked.result == port_test.ANSWERED else False if asked.result in down else None
     what = text("GATEWAY_HEALTH_URL: {result}", result=asked.result)

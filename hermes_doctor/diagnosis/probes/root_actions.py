@@ -17,16 +17,15 @@ from typing import Any
 from hermes_doctor.backup.records import last_ask
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.core.system import commands, crontab
+from hermes_doctor.core.system import commands, crontab, open_files
 from hermes_doctor.core.system.files import read
 from hermes_doctor.core.system.privileges import is_inside_folder_of
 from hermes_doctor.core.system.separate_process import Action
-from hermes_doctor.hermes.knowledge import data
+from hermes_doctor.hermes.knowledge import releases
 from hermes_doctor.hermes.processes import (
     gateway_processes,
     lineage,
     oom_kills,
-    open_files,
     process_stat,
     sockets,
 )
@@ -92,9 +91,9 @@ def _learned(version: str, commit: str | None, owner: int) -> dict[str, Any] | N
     """Return what root has learned from the Hermes of this owner."""
     if commit is not None and not re.fullmatch("[0-9a-f]{1,64}", commit):
         return None
-    path = data.learned_path(version, commit, owner)
-    learned = data.load_learned(path) if path else None
-    return data.learned_document(learned) if learned else None
+    path = releases.learned_path(version, commit, owner)
+    learned = releases.load_learned(path) if path else None
+    return releases.learned_document(learned) if learned else None
 
 
 class Containers:

@@ -13,7 +13,7 @@ from hermes_doctor.core.lazy import NamedTuple, pattern
 from hermes_doctor.core.message import count, text
 from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system.files import list_folder, read_head, read_tail
-from hermes_doctor.hermes.knowledge.data import load_knowledge
+from hermes_doctor.hermes.knowledge.releases import load_knowledge
 from hermes_doctor.hermes.processes.runtime_files import PlatformState
 
 _LOGS = ("logs/gateway.log", "logs/agent.log")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import known_or
 from hermes_doctor.core.system.files import snapshot
-from hermes_doctor.hermes.processes import exit_diary, process_stat
+from hermes_doctor.hermes.processes import process_stat, runtime_files
 from hermes_doctor.sqlite import exclusive
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def why_unseen(home: Home, runtime: Runtime) -> str:
 
 def _last(home: Home) -> list[int]:
     """Return the last process in the exit diary if it has no exit entry since boot."""
-    lives = known_or([], lambda: exit_diary.read(home))
+    lives = known_or([], lambda: runtime_files.read_lives(home))
     since = known_or(time.time(), process_stat.boot_time)
     return [life.pid for life in lives[-1:] if not life.ended and life.began.timestamp() > since]
 
@@ -123,7 +123,7 @@ def _seen_writers(home: Home) -> Iterable[int]:
 
 def _fresh(home: Home) -> str:
     """Return a file that a gateway wrote in the last minutes, except during its exit."""
-    lives = known_or([], lambda: exit_diary.read(home))
+    lives = known_or([], lambda: runtime_files.read_lives(home))
     ended = max((life.ended for life in lives[-1:] if life.ended), default=None)
     now = time.time()
     for name in _SIGNS:

@@ -11,10 +11,11 @@ from pathlib import Path
 from hermes_doctor.core.system.files import names_in
 from hermes_doctor.hermes.installation.find import (
     Installation,
+    branch_of,
     file_text,
     is_checkout,
+    revision_of,
 )
-from hermes_doctor.hermes.installation.git_checkout import branch_of, revision_of
 from hermes_doctor.hermes.installation.packages import site_packages_of
 from hermes_doctor.hermes.processes.lineage import in_container
 

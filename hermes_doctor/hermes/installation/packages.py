@@ -12,10 +12,10 @@ from pathlib import Path
 
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.core.system import file_facts
+from hermes_doctor.core.system import remembered_files
 from hermes_doctor.core.system.files import MEGABYTE, list_folder, names_in, open_regular, read
 from hermes_doctor.hermes.installation.find import Installation
-from hermes_doctor.hermes.knowledge.data import load_knowledge
+from hermes_doctor.hermes.knowledge.releases import load_knowledge
 
 _EXTRAS = {
     "lark_oapi": "feishu",
@@ -129,7 +129,7 @@ def missing_modules(packages: Path, version: str, *, deep: bool) -> list[str]:
         fd = open_regular(record)
         try:
             kind = "installed" if deep else "installed-quick"
-            wanted = file_facts.ask(kind, fd, record, lambda: _installed(record, deep=deep))
+            wanted = remembered_files.ask(kind, fd, record, lambda: _installed(record, deep=deep))
         finally:
             os.close(fd)
     except (FileNotFoundError, CouldNotLook):

@@ -13,18 +13,19 @@ from pathlib import Path
 from hermes_doctor.core.lazy import NamedTuple, pattern
 from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system.files import MEGABYTE, list_folder, names_in, read, read_head
-from hermes_doctor.hermes.installation import git_checkout, packages as packages_module
+from hermes_doctor.hermes.installation import packages as packages_module
 from hermes_doctor.hermes.installation.find import (
     DIST_INFO,
     Installation,
+    Leftovers,
     file_text,
+    find_leftovers,
     interpreter_of,
     is_checkout,
     program_on_path,
 )
-from hermes_doctor.hermes.installation.git_checkout import Leftovers
 from hermes_doctor.hermes.installation.packages import read_pyvenv_cfg, site_packages_of
-from hermes_doctor.hermes.knowledge.versions import parse_release
+from hermes_doctor.hermes.knowledge import parse_release
 from hermes_doctor.hermes.supervisors.find import Supervision
 
 _MAPPED = pattern(r"'([^']+)': '(/[^']+)'")
@@ -89,7 +90,7 @@ def find(
         tuple(_conflicts(checkout)),
         mark if os.path.lexists(mark) else None,
         checkout,
-        git_checkout.find_leftovers(checkout, deep=deep),
+        find_leftovers(checkout, deep=deep),
     )
 
 

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from hermes_doctor.hermes.knowledge.data import caches, load_knowledge
+from hermes_doctor.hermes.knowledge.releases import caches, load_knowledge
 from hermes_doctor.sqlite.blueprint import Blueprint, Column, TableBlueprint
 
 if TYPE_CHECKING:

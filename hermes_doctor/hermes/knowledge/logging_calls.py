@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 
 from hermes_doctor.core.lazy import NamedTuple
-from hermes_doctor.hermes.knowledge.data import load_knowledge
-from hermes_doctor.hermes.knowledge.versions import parse_release
+from hermes_doctor.hermes.knowledge import parse_release
+from hermes_doctor.hermes.knowledge.releases import load_knowledge
 
 ANY = ""
 """The level or the logger of a call that the source does not name."""
@@ -155,14 +155,8 @@ class Catalogue:
         candidates = self._ready.get((logger, level))
         if candidates is None:
             named = self._calls.get(logger, []) + (self._calls.get(ANY, []) if logger else [])
-            made = [
-                _candidate(logging_call)
-                for logging_call in named
-                if logging_call.level in (level, ANY)
-            ]
-            candidates = [
-                candidate for candidate in made if _LETTER.search("".join(candidate.texts))
-            ]
+            made = [_candidate(call) for call in named if call.level in (level, ANY)]
+            candidates = [fit for fit in made if _LETTER.search("".join(fit.texts))]
             candidates.sort(key=lambda one: -sum(map(len, one.texts)))
             if len(self._ready) < 10_000:  # a log may contain any number of loggers
                 self._ready[logger, level] = candidates

@@ -209,7 +209,12 @@ def zone_named(name: str, root: Path = Path("/")) -> tzinfo | None:
         away = timedelta(hours=int(match[2]), minutes=int(match[3] or 0))
         if away < timedelta(hours=24):  # POSIX counts positive offsets to the west
             return timezone(away if match[1] == "-" else -away)
-    return _zone_of_python(name)
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(name)  # Python's own tables, if the machine has none
+    except (OSError, ValueError, LookupError):
+        return None
 
 
 def _zone_in_file(path: Path) -> tzinfo | None:
@@ -222,14 +227,4 @@ def _zone_in_file(path: Path) -> tzinfo | None:
             file.seek(0)
             return ZoneInfo.from_file(file)
     except (OSError, ValueError, CouldNotLook, EOFError):
-        return None
-
-
-def _zone_of_python(name: str) -> tzinfo | None:
-    """Look the zone up in Python's own tables, if the machine has none."""
-    from zoneinfo import ZoneInfo
-
-    try:
-        return ZoneInfo(name)
-    except (OSError, ValueError, LookupError):
         return None

@@ -22,7 +22,7 @@ from hermes_doctor.core.home import Home
 from hermes_doctor.core.lazy import NamedTuple, pattern
 from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system.files import read_tail
-from hermes_doctor.hermes.logs import clock, file_formats, rotated
+from hermes_doctor.hermes.logs import clock, entry, rotated
 from hermes_doctor.hermes.logs.block_reader import OpenLog
 from hermes_doctor.hermes.logs.clock import LogClock
 
@@ -117,7 +117,7 @@ def _ends(folder: Path) -> Iterator[_End]:
         except (OSError, CouldNotLook):
             continue
         try:
-            last = rotated.last_time(file, file_formats.local_time)
+            last = rotated.last_time(file, entry.local_time)
             if last is not None:
                 yield _End(last, file.written)
         finally:
@@ -163,7 +163,7 @@ def _fitting(lines: list[float], moments: list[float]) -> int:
 
 def _shown(home: Home) -> Iterator[float]:
     for line in _tail(home, "logs/gateway.log").split(b"\n"):
-        if (at := file_formats.local_time(line)) is not None:
+        if (at := entry.local_time(line)) is not None:
             yield at
 
 

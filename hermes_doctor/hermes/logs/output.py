@@ -194,10 +194,6 @@ def undated_entries(
     if why_not := file.lacks():
         report_unread(Unread(name, why_not))
     note(name, file.identity)
-    yield from output_entries(_lines_after_log(data, start, file.written), span, name, "stderr")
-
-
-def _lines_after_log(data: bytes, start: int, written: float) -> list[OutputLine]:
     kept: list[OutputLine] = []
     offset = start
     for number, line in enumerate(data.split(b"\n")):
@@ -205,6 +201,6 @@ def _lines_after_log(data: bytes, start: int, written: float) -> list[OutputLine
         if is_log_line(text):
             kept = []
         elif (text.strip() or kept) and (number or not start):
-            kept.append(OutputLine(written, offset, text))
+            kept.append(OutputLine(file.written, offset, text))
         offset += len(line) + 1
-    return kept
+    yield from output_entries(kept, span, name, "stderr")

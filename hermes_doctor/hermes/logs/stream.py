@@ -25,11 +25,16 @@ from typing import TYPE_CHECKING
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system.files import MEGABYTE, list_folder
-from hermes_doctor.hermes.logs import file_formats, rotated
+from hermes_doctor.hermes.logs import rotated
 from hermes_doctor.hermes.logs.block_reader import BLOCK, CompressedLog, FileIdentity, OpenLog
 from hermes_doctor.hermes.logs.copied import is_copied, latest_time
 from hermes_doctor.hermes.logs.entry import (
+    DIARY,
+    ENDING,
+    HERMES_LOG,
     LEVELS,
+    STARTS,
+    UPDATE,
     Format,
     LogEntry,
     LogWindow,
@@ -40,7 +45,7 @@ from hermes_doctor.hermes.logs.entry import (
 from hermes_doctor.hermes.logs.rotated import ReportUnread
 
 if TYPE_CHECKING:
-    from hermes_doctor.hermes.supervisors.unit import Unit
+    from hermes_doctor.hermes.supervisors.units import Unit
 
 
 QUICK = MEGABYTE
@@ -54,12 +59,12 @@ COMPLETE_LOG = "agent.log"
 GATEWAY = ("gateway", "hermes_plugins", "plugins.platforms")
 """The prefixes of the loggers that have a log of their own."""
 _RECORDS = {
-    "logs/gateway-exit-diag.log": file_formats.DIARY,
-    "logs/gateway-shutdown-watchdog.log": file_formats.DIARY,
-    "logs/gateway-startup-watchdog.log": file_formats.DIARY,
-    "logs/gateway-shutdown-diag.log": file_formats.ENDING,
-    "gateway-starts.log": file_formats.STARTS,
-    "logs/update.log": file_formats.UPDATE,
+    "logs/gateway-exit-diag.log": DIARY,
+    "logs/gateway-shutdown-watchdog.log": DIARY,
+    "logs/gateway-startup-watchdog.log": DIARY,
+    "logs/gateway-shutdown-diag.log": ENDING,
+    "gateway-starts.log": STARTS,
+    "logs/update.log": UPDATE,
 }
 _UNDATED = (
     "gateway.error.log",
@@ -128,7 +133,7 @@ class LogStream:
             self._span = asked._replace(wanted=partial(_alone, asked.wanted)) if rest else asked
             if names[0] == _ERRORS:
                 self._span = asked._replace(since=min(asked.since, errors_since))
-            self.add_series(folder, names, file_formats.HERMES_LOG)
+            self.add_series(folder, names, HERMES_LOG)
         self._span = asked
         if len(logs) > 1:
             self._doubled = LEVELS if whole else _SERIOUS
@@ -216,7 +221,7 @@ def read(
 
 def is_asked(unit: Unit) -> bool:
     """Tell whether a supervisor is asked for the output of a unit."""
-    from hermes_doctor.hermes.supervisors.unit import DOCKER
+    from hermes_doctor.hermes.supervisors.units import DOCKER
 
     return unit.systemd or unit.kind == DOCKER
 
@@ -378,7 +383,7 @@ def last_entries(
     files = [(folder / one, f"logs/{one}") for one in rotated.names(name, list_folder(folder))]
     span = LogWindow(since, wanted=wanted)
     yield from rotated.entries(
-        *(files, file_formats.HERMES_LOG, span),
+        *(files, HERMES_LOG, span),
         max_bytes=max_bytes,
         copied=is_copied(home),
         report_unread=_refuse,

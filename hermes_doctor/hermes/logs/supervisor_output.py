@@ -17,7 +17,7 @@ from hermes_doctor.hermes.logs.entry import LONG, LogEntry, LogWindow, Unread
 from hermes_doctor.hermes.logs.rotated import ReportUnread
 
 if TYPE_CHECKING:
-    from hermes_doctor.hermes.supervisors.unit import Unit
+    from hermes_doctor.hermes.supervisors.units import Unit
 
 
 JOURNAL = "journal"

@@ -12,9 +12,9 @@ import hermes_doctor
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook, Gateway
-from hermes_doctor.core.system import root_parent
+from hermes_doctor.core.system import open_files, root_parent
 from hermes_doctor.core.system.files import read
-from hermes_doctor.hermes.processes import open_files, process_stat
+from hermes_doctor.hermes.processes import process_stat
 from hermes_doctor.hermes.processes.home_of import (
     LOCK,
     Claim,
@@ -80,12 +80,12 @@ def may_be_starting(gateway: Gateway, home: Path) -> bool:
 
 def _noted(home: Path, gateway: Gateway) -> bool:
     """Whether the exit log of a home has a record of this start."""
-    from hermes_doctor.hermes.processes import exit_diary
+    from hermes_doctor.hermes.processes import runtime_files
 
     number = process_stat.pid_in_namespace(gateway.pid)
     early = gateway.started_at - timedelta(seconds=5)
     try:
-        lives = exit_diary.read(Home(home))
+        lives = runtime_files.read_lives(Home(home))
     except CouldNotLook:
         return False
     return any(life.pid == number and life.began >= early for life in lives if not life.ended)
@@ -174,11 +174,7 @@ def _conceivable(home: Home, gateway: Gateway) -> bool:
 
 def homes_in_use(works: Callable[[Candidate], bool] = lambda one: one.works) -> list[Path]:
     """Return every home that a running gateway works on; `works` says whether it does."""
-    found = [
-        candidate
-        for candidate in candidates()
-        if candidate.claim and is_reachable(candidate.claim.home)
-    ]
+    found = [seen for seen in candidates() if seen.claim and is_reachable(seen.claim.home)]
     return sorted({one.claim.home for one in found if one.claim and works(one)})
 
 

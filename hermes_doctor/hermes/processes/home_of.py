@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hermes_doctor.core.lazy import NamedTuple
-from hermes_doctor.core.system import root_parent
-from hermes_doctor.hermes.processes import open_files, process_stat
+from hermes_doctor.core.system import open_files, root_parent
+from hermes_doctor.hermes.processes import process_stat
 
 
 def runs_command(argv: list[str], command: str) -> bool:
@@ -124,11 +124,7 @@ def _claims(pid: int) -> list[Claim] | None:
     opened = open_files.descriptors(pid)
     if opened is None:
         return None
-    locks = [
-        (descriptor.number, Path(descriptor.path))
-        for descriptor in opened
-        if descriptor.path.endswith(f"/{LOCK}")
-    ]
+    locks = [(file.number, Path(file.path)) for file in opened if file.path.endswith(f"/{LOCK}")]
     return [
         Claim(_from_here(pid, path.parent), _flocked(pid, number), _identity(pid, number))
         for number, path in locks

@@ -1,4 +1,4 @@
-"""Read the control group of a process, its parent processes, and files inside its container.
+"""Read the service, the parent processes, and the container's files and time zone of a process.
 
 Files are read through /proc; nothing runs in the container.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 
 from hermes_doctor.core.lazy import NamedTuple, pattern
-from hermes_doctor.core.system.time_zone import zone_of_link
 from hermes_doctor.hermes.processes.process_stat import file_text, stat
 
 _MANAGER = pattern(r"user@(\d+)\.service")
@@ -144,3 +143,17 @@ def container_time_zone(pid: int) -> str | None:
         return "" if os.path.isdir(f"{root}/") else None
     except OSError:
         return None
+
+
+def own_time_zone() -> str:
+    """The name of this machine's time zone; empty if it is unknown."""
+    try:
+        return zone_of_link(os.path.realpath("/etc/localtime"))
+    except OSError:
+        return ""
+
+
+def zone_of_link(target: str) -> str:
+    """The zone in a path such as /usr/share/zoneinfo/Asia/Shanghai; empty if there is none."""
+    name = target.partition("/zoneinfo/")[2]
+    return name.removeprefix("posix/").removeprefix("right/")

@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 
 from hermes_doctor.core.lazy import NamedTuple, pattern
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.core.system import root_parent, time_limits
+from hermes_doctor.core.system import limits, root_parent
 from hermes_doctor.core.system.files import which
-from hermes_doctor.hermes.processes import cgroup_memory, process_stat
+from hermes_doctor.hermes.processes import process_stat
 
 _KILLED = pattern(r"[Oo]ut of memory: Killed process (\d+) \(([^)]{1,32})\)")
 _KERNEL = pattern(r"\d+,\d+,(\d+),[^;]*;(.*)")
@@ -44,7 +44,7 @@ def kills_in_own_group() -> int:
     """Return the number of OOM kills in our control group: in a container, that of its gateway."""
     try:
         with open("/proc/self/cgroup") as file:
-            return cgroup_memory.group_of(file.read(65536)).kills or 0
+            return process_stat.group_of(file.read(65536)).kills or 0
     except OSError:
         return 0
 
@@ -63,7 +63,7 @@ def from_kernel() -> list[Kill]:
     kills: list[Kill] = []
     try:
         boot = process_stat.boot_time()
-        end = time.monotonic() + time_limits.stretch(PATIENCE)
+        end = time.monotonic() + limits.stretch(PATIENCE)
         for _ in range(MOST):
             try:
                 record = os.read(fd, 8192)

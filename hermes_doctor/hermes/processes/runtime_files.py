@@ -1,4 +1,4 @@
-"""Read the files that a gateway writes about itself: pid, lock, state, heartbeat, latest starts.
+"""Read the files that a gateway writes about itself: pid, lock, state, starts, exits.
 
 Any of them may be stale, half-written, foreign or hostile. A value without the form that Hermes
 writes counts as missing; a file that cannot be read is also named in `doubts`.
@@ -7,16 +7,18 @@ writes counts as missing; a file that cannot be read is also named in `doubts`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.core.system.files import MEGABYTE, read, snapshot
-from hermes_doctor.hermes.processes import open_files, process_stat
+from hermes_doctor.core.system import open_files
+from hermes_doctor.core.system.files import MEGABYTE, read, read_tail, snapshot
+from hermes_doctor.hermes.processes import process_stat
 
 MARKERS = (
     ".clean_shutdown",
@@ -25,11 +27,11 @@ MARKERS = (
     ".gateway-takeover.json",
     ".restart_pending.json",
 )
-_LAST_PID = 2**31
-_LAST_TICK = 2**63
+_LAST_PID, _LAST_TICK = 2**31, 2**63
 MOST_STARTS = 40
 _HEX = frozenset("0123456789abcdef")
 _LOW_KIB, _LOW_SHARE = 64 * 1024, 0.05
+"""Below which of these Hermes takes the free memory for too little."""
 
 
 class Owner(NamedTuple):
@@ -145,6 +147,13 @@ def find(home: Home) -> Runtime:
     holders = open_files.lock_holders([lock]).get(lock, [])
     heartbeat = _json(home / "state" / "gateway.heartbeat", doubts)
     markers = frozenset(name for name in MARKERS if snapshot(home / name).kind != "absent")
+    value = state.get("served_profiles")
+    every = value[:1000] if isinstance(value, list) else []
+    said = _mapping(heartbeat)
+    pid, at = _whole(said.get("pid"), _LAST_PID), parse_time(said.get("updated_at"))
+    clock = said.get("monotonic")
+    if not isinstance(clock, float | int) or isinstance(clock, bool) or not 0 < clock < 1e12:
+        clock = None
     return Runtime(
         pid_file=_owner(_json(home / "gateway.pid", doubts)),
         lock_file=_owner(_json(lock, doubts)),
@@ -156,13 +165,13 @@ def find(home: Home) -> Runtime:
         desired_state=parse_word(state.get("desired_state")),
         updated_at=parse_time(state.get("updated_at")),
         platforms=_platforms(state.get("platforms")),
-        beat=_beat(heartbeat),
+        beat=Heartbeat(pid, at, clock) if pid and at else None,
         clean_shutdown=".clean_shutdown" in markers,
         starts=_starts(home / "gateway-starts.log", doubts),
         markers=markers,
         doubts=tuple(doubts),
         active_agents=_count(state.get("active_agents")),
-        served=_names(state.get("served_profiles")),
+        served=frozenset(one for one in every if isinstance(one, str)),
         store=parse_word(_mapping(state.get("session_store")).get("status")),
         ledger=_ledger(_json(home / "state" / "gateway.lifecycle.json", doubts), heartbeat),
         commit=parse_commit(state.get("code_sha")),
@@ -230,11 +239,6 @@ def _count(value: object) -> int | None:
     return max(0, value) if good and isinstance(value, int) else None
 
 
-def _names(value: object) -> frozenset[str]:
-    every = value[:1000] if isinstance(value, list) else []
-    return frozenset(one for one in every if isinstance(one, str))
-
-
 def _owner(value: object) -> Owner | None:
     if not isinstance(value, dict):  # the oldest form is the bare number
         value = {"pid": value}
@@ -268,9 +272,8 @@ def parse_time(value: object) -> datetime | None:
     if not isinstance(value, str) or len(value) > 40:
         return None
     try:
-        found = datetime.fromisoformat(value)
-        aware = found if found.tzinfo else found.replace(tzinfo=UTC)
-        return aware.astimezone(UTC)
+        moment = datetime.fromisoformat(value)
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         return None
 
@@ -288,25 +291,15 @@ def _platforms(value: object) -> dict[str, PlatformState]:
     for name, said in list(_mapping(value).items())[:100]:
         state = parse_word(_mapping(said).get("state"))
         if parse_word(name) and state:
-            error = _text(said.get("error_code"))
             found[name] = PlatformState(
                 name,
                 state,
-                error,
+                _text(said.get("error_code")),
                 parse_time(said.get("updated_at")),
                 _text(said.get("error_message")),
                 parse_time(said.get("retrying_since")),
             )
     return found
-
-
-def _beat(value: object) -> Heartbeat | None:
-    said = _mapping(value)
-    pid, at = _whole(said.get("pid"), _LAST_PID), parse_time(said.get("updated_at"))
-    clock = said.get("monotonic")
-    if not isinstance(clock, float | int) or isinstance(clock, bool) or not 0 < clock < 1e12:
-        clock = None
-    return Heartbeat(pid, at, clock) if pid and at else None
 
 
 def _ledger(value: object, heartbeat: object) -> Ledger | None:
@@ -315,19 +308,93 @@ def _ledger(value: object, heartbeat: object) -> Ledger | None:
     if phase not in ("running", "exited") or pid is None:
         return None
     at = parse_time(said.get("started_at" if phase == "running" else "exited_at"))
-    code = _count(said.get("exit_code"))
-    low = beat.get("pid") == pid and _low(_mapping(beat.get("mem")))
+    memory = _mapping(beat.get("mem")) if beat.get("pid") == pid else {}
+    free, total = (_count(memory.get(name)) for name in ("mem_available_kib", "mem_total_kib"))
+    low = free is not None and (free < _LOW_KIB or bool(total and free / total < _LOW_SHARE))
     reason = parse_word(said.get("exit_reason"))
     before = [said.get(f"prior_{name}") is True for name in ("unclean_exit", "suspected_oom")]
-    return Ledger(phase, pid, at, code, reason, low, *before)
-
-
-def _low(memory: Mapping[str, Any]) -> bool:
-    """Judge the free memory as Hermes does: below 64 MB, or below 5 % of all."""
-    free, total = (_count(memory.get(name)) for name in ("mem_available_kib", "mem_total_kib"))
-    return free is not None and (free < _LOW_KIB or bool(total and free / total < _LOW_SHARE))
+    return Ledger(phase, pid, at, _count(said.get("exit_code")), reason, low, *before)
 
 
 def _starts(path: Path, doubts: list[str]) -> tuple[datetime, ...]:
     lines = _read(path, doubts)[-4096:].decode("ascii", "replace").split()
     return tuple(sorted(epoch for line in lines[-MOST_STARTS:] if (epoch := parse_epoch(line))))
+
+
+NAME = "logs/gateway-exit-diag.log"
+"""A JSON line for every start and every orderly exit; a start without an exit was killed."""
+WATCHDOG = "logs/gateway-shutdown-watchdog.log"
+TAIL, MOST = 256 * 1024, 200  # Hermes never rotates it, so only the latest lives are read
+UNCLEAN = "gateway.previous_unclean_exit"
+"""Written by a gateway that starts, about the one before it."""
+RESTART = 75
+"""The exit code by which a gateway asks its supervisor to restart it."""
+
+
+def read_lives(home: Home, running: Mapping[int, int] = MappingProxyType({})) -> list[GatewayLife]:
+    """Return the latest lives of gateways of this home, oldest first.
+
+    `running` maps the pid that each running gateway has in its own namespace to the pid that it has
+    here, because a container's log has the container's pids.
+    """
+    lives: list[GatewayLife] = []
+    latest: dict[int, int] = {}
+    for record in _records(home / NAME):
+        pid, at = record.get("pid"), parse_time(record.get("ts"))
+        tag = record.get("tag")
+        if not isinstance(pid, int) or at is None or not isinstance(tag, str):
+            continue
+        if tag == "gateway.start":
+            latest[pid] = len(lives)
+            lives.append(GatewayLife(pid, at, None, "gone"))
+        elif pid in latest and tag != UNCLEAN:
+            lives[latest[pid]] = _ended(lives[latest[pid]], at, tag, record)
+    for n, life in enumerate(lives):
+        if latest[life.pid] == n and life.how == "gone" and life.pid in running:
+            lives[n] = life._replace(how="alive", pid=running[life.pid])
+    return lives[-MOST:]
+
+
+def _ended(life: GatewayLife, at: datetime, tag: str, said: dict[str, Any]) -> GatewayLife:
+    """Add a record of its exit to a life; a general record does not override a specific one."""
+    known = life.how != "gone"
+    if tag in ("gateway.exit_clean", "asyncio.run.KeyboardInterrupt"):
+        return life._replace(ended=at, how="clean", exit_code=0)
+    if tag in ("gateway.exit_nonzero", "asyncio.run.exception"):
+        name = parse_word(said.get("exc_type"))
+        error = name if name and name.endswith(("Error", "Exception", "Interrupt")) else None
+        return life._replace(ended=at, how="failed", exit_code=1, error=error)
+    if tag == "asyncio.run.SystemExit":
+        code = said.get("code")
+        number = code if isinstance(code, int) and not isinstance(code, bool) else int(bool(code))
+        how = {0: "clean", RESTART: "restart"}.get(number, "failed")
+        return life._replace(ended=at, how=how, exit_code=number)
+    if tag == "asyncio.run.returned" and not known:
+        good = said.get("success") is True
+        return life._replace(ended=at, how="clean" if good else "failed", exit_code=int(not good))
+    return life if known else life._replace(ended=at, how="failed")
+
+
+def killed_by_watchdog(home: Home) -> dict[int, datetime]:
+    """Return when each gateway, by pid, was killed by its own watchdog as its shutdown hung."""
+    found = {}
+    for record in _records(home / WATCHDOG):
+        pid, at = record.get("pid"), parse_time(record.get("fired_at"))
+        if record.get("event") == "shutdown_watchdog_fired" and isinstance(pid, int) and at:
+            found[pid] = at
+    return found
+
+
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        data, _ = read_tail(path, TAIL)
+    except FileNotFoundError:
+        return
+    for line in data.split(b"\n"):
+        if line.startswith(b"{"):
+            try:
+                said = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(said, dict):
+                yield said

@@ -135,7 +135,7 @@ def socket_inodes(pid: int) -> set[int]:
 
 def _shown_by_root(pid: int) -> set[int]:
     """Return the inodes that root shows of a gateway's sockets; CouldNotLook if it shows none."""
-    from hermes_doctor.hermes.processes import open_files
+    from hermes_doctor.core.system import open_files
 
     seen = open_files.process_by_root(pid)
     if seen is None or seen["environ"] is None:
@@ -341,7 +341,7 @@ def _same_network(pid: int) -> bool:
     try:
         return os.stat(f"/proc/{pid}/ns/net").st_ino == os.stat("/proc/self/ns/net").st_ino
     except PermissionError:
-        from hermes_doctor.hermes.processes import open_files
+        from hermes_doctor.core.system import open_files
 
         seen = (open_files.process_by_root(pid) or {}).get("namespaces", {}).get("net")
         return bool(seen) and seen == os.readlink("/proc/self/ns/net")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hermes_doctor.core.lazy import NamedTuple, pattern
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.core.system import file_facts
+from hermes_doctor.core.system import remembered_files
 from hermes_doctor.core.system.files import MEGABYTE, open_regular
 from hermes_doctor.hermes.processes import process_stat
 
@@ -49,7 +49,7 @@ def of(pid: int, *, deep: bool) -> Library | None:
                 size = os.fstat(fd).st_size
                 if size > (MOST_DEEP if deep else MOST):
                     break
-                found = file_facts.ask("sqlite", fd, place, partial(_version, fd, size))
+                found = remembered_files.ask("sqlite", fd, place, partial(_version, fd, size))
             except OSError:
                 break
             finally:

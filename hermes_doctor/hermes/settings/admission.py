@@ -10,11 +10,15 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from hermes_doctor.core.lazy import NamedTuple, pattern
-from hermes_doctor.hermes.settings.access import GLOBAL_USERS, Access, access_reader
+from hermes_doctor.hermes.settings.document import ResolvedValue, Source, Text
 from hermes_doctor.hermes.settings.inputs import SettingInputs, section
-from hermes_doctor.hermes.settings.platforms import PLATFORM_PLACES
+from hermes_doctor.hermes.settings.platforms import (
+    GLOBAL_USERS,
+    PLATFORM_PLACES,
+    Access,
+    access_reader,
+)
 from hermes_doctor.hermes.settings.resolved import Resolved
-from hermes_doctor.hermes.settings.sourced_text import ResolvedValue, Source, Text
 
 _OWN_POLICY = ("wecom", "weixin", "yuanbao", "qqbot", "whatsapp")
 """Platforms whose adapters apply `dm_policy` before the gateway decides."""

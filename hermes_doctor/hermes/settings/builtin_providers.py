@@ -12,8 +12,7 @@ from typing import Any
 from hermes_doctor.hermes.settings import custom_providers, urls
 from hermes_doctor.hermes.settings.credential_pool import Credential, Pool, seed_entry
 from hermes_doctor.hermes.settings.custom_providers import require_text
-from hermes_doctor.hermes.settings.inputs import ABSENT, SettingInputs, section
-from hermes_doctor.hermes.settings.sourced_text import (
+from hermes_doctor.hermes.settings.document import (
     DEFAULT,
     LOGIN,
     RequestSettings,
@@ -22,6 +21,7 @@ from hermes_doctor.hermes.settings.sourced_text import (
     Unresolved,
     stripped_text,
 )
+from hermes_doctor.hermes.settings.inputs import ABSENT, SettingInputs, section
 
 _NOT_DETECTED = ("copilot", "lmstudio")
 _OPENCODE = ("opencode-zen", "opencode-go")
@@ -129,11 +129,7 @@ def from_pool(
     """Return what a request uses with the entry that the pool selects."""
     entry = found.select()
     assert entry is not None
-    others = [
-        credential.token
-        for credential in found.entries
-        if credential is not entry and credential.token
-    ]
+    others = [other.token for other in found.entries if other is not entry and other.token]
     url = entry.base_url.without_slash()
     facts = inputs.release.registry.get(name)
     default = Text(facts["base_url"] if facts else "", Source(DEFAULT, name))

@@ -12,9 +12,8 @@ from urllib.parse import urlparse
 
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.hermes.settings.credential_pool import Credential, Pool, seed_entry
-from hermes_doctor.hermes.settings.document import Path, dotted_path
+from hermes_doctor.hermes.settings.document import Path, Text, dotted_path, stripped_text, text
 from hermes_doctor.hermes.settings.inputs import ABSENT, SettingInputs, section
-from hermes_doctor.hermes.settings.sourced_text import Text, stripped_text, text
 
 _CAMEL = {
     "apiKey": "api_key",
@@ -325,11 +324,7 @@ def entry_with_address(world: SettingInputs, address: str | None) -> ProviderEnt
     """Return the entry that has this address and can be selected by its name; the first of them."""
     wanted = _comparable(address)
     return next(
-        (
-            selectable_entry
-            for selectable_entry in selectable_entries(world)
-            if _address(selectable_entry) == wanted
-        ),
+        (entry for entry in selectable_entries(world) if _address(entry) == wanted),
         None,
     )
 

@@ -19,7 +19,7 @@ from hermes_doctor.core.message import text
 from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system.files import MEGABYTE, Snapshot, read_if_there, size
 from hermes_doctor.hermes.knowledge.releases import Release
-from hermes_doctor.hermes.settings.sourced_text import ENV, Source, Text
+from hermes_doctor.hermes.settings.document import ENV, Source, Text
 
 NAME = ".env"
 _NAME = pattern(r"[A-Z][A-Z0-9_]{0,63}")

@@ -7,13 +7,12 @@ from functools import cache
 from typing import Any
 
 from hermes_doctor.core.lazy import NamedTuple, pattern
-from hermes_doctor.hermes.knowledge.data import load_knowledge
-from hermes_doctor.hermes.knowledge.releases import Release
+from hermes_doctor.hermes.knowledge.releases import Release, load_knowledge
 from hermes_doctor.hermes.settings import custom_providers, env_file, inputs
+from hermes_doctor.hermes.settings.document import Source
 from hermes_doctor.hermes.settings.env_file import EnvFile
 from hermes_doctor.hermes.settings.inputs import SettingInputs
 from hermes_doctor.hermes.settings.resolved import Resolved
-from hermes_doctor.hermes.settings.sourced_text import Source
 
 COLON, SPACE, QUOTE, JOINED = "colon", "space", "quote", "joined"
 LOWER, VALUELESS = "lower", "valueless"

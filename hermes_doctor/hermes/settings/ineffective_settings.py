@@ -9,14 +9,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hermes_doctor.core.lazy import NamedTuple
-from hermes_doctor.hermes.knowledge.data import load_knowledge
+from hermes_doctor.hermes.knowledge.releases import load_knowledge
 from hermes_doctor.hermes.settings import platforms
-from hermes_doctor.hermes.settings.document import Path
+from hermes_doctor.hermes.settings.document import CONFIG, Path, Source, Text
 from hermes_doctor.hermes.settings.inputs import references, section, whole_number
 from hermes_doctor.hermes.settings.misspellings import closest_word
 from hermes_doctor.hermes.settings.platforms import PLATFORM_PLACES
 from hermes_doctor.hermes.settings.resolved import Resolved
-from hermes_doctor.hermes.settings.sourced_text import CONFIG, Source, Text
 
 LIST, SWITCH, NAME, GATEWAY, OFF, UNSTARTED, TOKEN = (
     "list",
@@ -53,7 +52,9 @@ def ignored_settings(resolved: Resolved) -> Iterator[IgnoredSetting]:
     yield from _gateway(resolved)
     whole = raw.get("platforms")
     if whole and not isinstance(whole, dict):
-        names = _names(whole)
+        listed = whole if isinstance(whole, list) else [whole]
+        words = [word for one in listed for word in (one if isinstance(one, dict) else (one,))]
+        names = {word.strip().lower() for word in words if isinstance(word, str)}
         harm = not names or not names <= started
         yield IgnoredSetting(LIST, ("platforms",), harm=harm, value=whole)
     for above in PLATFORM_PLACES.values():
@@ -68,12 +69,6 @@ def _gateway(resolved: Resolved) -> Iterator[IgnoredSetting]:
         return
     harm = _GONE_SINCE <= resolved.release < _BACK_SINCE
     yield IgnoredSetting(GATEWAY, ("gateway",), harm=harm, value=value)
-
-
-def _names(value: Any) -> set[str]:
-    listed = value if isinstance(value, list) else [value]
-    words = [word for one in listed for word in (one if isinstance(one, dict) else (one,))]
-    return {word.strip().lower() for word in words if isinstance(word, str)}
 
 
 def _block(

@@ -13,9 +13,8 @@ from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system.files import MEGABYTE, size
 from hermes_doctor.hermes.knowledge.releases import Release
 from hermes_doctor.hermes.settings import config_yaml, env_file
-from hermes_doctor.hermes.settings.document import Document
+from hermes_doctor.hermes.settings.document import PROCESS, Document, Source, Text, text
 from hermes_doctor.hermes.settings.env_file import EnvReadings
-from hermes_doctor.hermes.settings.sourced_text import PROCESS, Source, Text, text
 
 _REFERENCE = pattern(r"\${([^}]+)}")
 _MOVED = ("provider", "base_url", "context_length")

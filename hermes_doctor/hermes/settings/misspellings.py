@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from hermes_doctor.core.lazy import NamedTuple
-from hermes_doctor.hermes.knowledge.data import load_knowledge
-from hermes_doctor.hermes.knowledge.releases import Release
-from hermes_doctor.hermes.knowledge.versions import parse_release
+from hermes_doctor.hermes.knowledge import parse_release
+from hermes_doctor.hermes.knowledge.releases import Release, load_knowledge
 from hermes_doctor.hermes.settings import custom_providers
 from hermes_doctor.hermes.settings.document import Document, Path
 from hermes_doctor.hermes.settings.inputs import SettingInputs
@@ -182,8 +181,7 @@ def meant_provider(world: SettingInputs, word: str) -> str | None:
     """Return the provider that a name stands for; custom providers come first."""
     bare = word.strip().lower().removeprefix("custom:")
     mine = {
-        provider_entry.name.lower(): provider_entry.word(world)
-        for provider_entry in custom_providers.provider_entries(world)
+        entry.name.lower(): entry.word(world) for entry in custom_providers.provider_entries(world)
     }
     name = unambiguous_match(bare, mine)
     if name:

@@ -8,16 +8,13 @@ from typing import Any
 
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.lazy import NamedTuple
-from hermes_doctor.hermes.knowledge.data import load_knowledge
-from hermes_doctor.hermes.knowledge.releases import Release
-from hermes_doctor.hermes.knowledge.versions import parse_release
-from hermes_doctor.hermes.settings import config_yaml, env_file, keys as keys_module
-from hermes_doctor.hermes.settings.access import started_platforms
-from hermes_doctor.hermes.settings.document import Document
+from hermes_doctor.hermes.knowledge import parse_release
+from hermes_doctor.hermes.knowledge.releases import Release, load_knowledge
+from hermes_doctor.hermes.settings import config_yaml, credential_pool as keys_module, env_file
+from hermes_doctor.hermes.settings.document import BUILT_IN, Document, Text, text
 from hermes_doctor.hermes.settings.inputs import ABSENT, SettingInputs, section
-from hermes_doctor.hermes.settings.platforms import PLATFORM_PLACES, form_of
+from hermes_doctor.hermes.settings.platforms import PLATFORM_PLACES, form_of, started_platforms
 from hermes_doctor.hermes.settings.resolved import Resolved
-from hermes_doctor.hermes.settings.sourced_text import BUILT_IN, Text, text
 
 Path = tuple[str, ...]
 _FALSE = ("false", "0", "no", "off")

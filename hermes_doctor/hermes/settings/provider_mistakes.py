@@ -13,10 +13,9 @@ from typing import Any
 from hermes_doctor.core.lazy import NamedTuple, pattern
 from hermes_doctor.core.setting_lines import is_secret_name
 from hermes_doctor.hermes.settings import custom_providers, resolved
-from hermes_doctor.hermes.settings.document import Path
+from hermes_doctor.hermes.settings.credential_pool import state
+from hermes_doctor.hermes.settings.document import Path, text
 from hermes_doctor.hermes.settings.inputs import SettingInputs, references, section
-from hermes_doctor.hermes.settings.keys import state
-from hermes_doctor.hermes.settings.sourced_text import text
 
 CHAIN = "fallback_providers"
 
@@ -92,7 +91,13 @@ def misshapen_fallbacks(world: SettingInputs) -> Iterator[WrongShape]:
     for place in (CHAIN, "fallback_model"):
         block = raw.get(place)
         if isinstance(block, str) and block.strip():
-            value = _parse_chain(world, block)
+            import json
+
+            try:
+                found = json.loads(block)
+            except (ValueError, RecursionError):
+                found = [part.strip() for part in block.split(",")]
+            value = _links(world, found)
             yield WrongShape((place,), "is text, not a list of mappings", (), None, value)
         elif isinstance(block, list):
             yield from _chain_entries(world, place, block)
@@ -137,17 +142,6 @@ def _chain_entry(
     ):
         value = {**block, "model": entry.model()}
     yield WrongShape(path, f"has no {' and no '.join(lacking)}", (), None, value)
-
-
-def _parse_chain(world: SettingInputs, text: str) -> list[dict[str, Any]] | None:
-    """Parse a chain that is written as text: JSON or names."""
-    import json
-
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        found = [part.strip() for part in text.split(",")]
-    return _links(world, found)
 
 
 def _links(world: SettingInputs, block: Any) -> list[dict[str, Any]] | None:
@@ -304,7 +298,7 @@ def _unresolved_reference(
     if not any(mark in value for mark in "${%") and not value.strip().isupper():
         return None
     names = [name for name in references(value) if re.fullmatch(r"\w+", name)]
-    secret = path[-1] in ("api_key", "api") and not _is_address(value)
+    secret = path[-1] in ("api_key", "api") and "://" not in value
     if names:
         lost = [name for name in names if name not in world.variables]
         if filled and not lost:
@@ -323,10 +317,6 @@ def _unresolved_reference(
     if not is_set and not word.isupper():
         return None  # a model or a key may start with a dollar sign
     return UnresolvedReference(path, word, is_set, filled, True, f"${{{word}}}", secret)
-
-
-def _is_address(value: str) -> bool:
-    return "://" in value
 
 
 def writable_value(world: SettingInputs, name: str) -> str | None:

@@ -12,8 +12,7 @@ from typing import Any
 
 from hermes_doctor.hermes.settings import builtin_providers, custom_providers, urls
 from hermes_doctor.hermes.settings.custom_providers import CustomProvider, Malformed, require_text
-from hermes_doctor.hermes.settings.inputs import ABSENT, SettingInputs, section
-from hermes_doctor.hermes.settings.sourced_text import (
+from hermes_doctor.hermes.settings.document import (
     DEFAULT,
     NO_KEY,
     RequestSettings,
@@ -23,6 +22,7 @@ from hermes_doctor.hermes.settings.sourced_text import (
     missing_key,
     stripped_text,
 )
+from hermes_doctor.hermes.settings.inputs import ABSENT, SettingInputs, section
 
 _VERTEX = ("vertex", "google-vertex", "vertex-ai", "gcp-vertex", "vertexai")
 _CLOUDS = ("openrouter.ai", "anthropic.com", "openai.com")
@@ -165,9 +165,7 @@ class _Resolver:
     def _ignored(self, url: Text, custom_provider: CustomProvider) -> list[Text]:
         """Return the addresses that are set for this provider but not used."""
         candidates = [custom_provider.base_url, *custom_provider.other_urls, self.address]
-        return [
-            candidate for candidate in candidates if candidate and candidate.source != url.source
-        ]
+        return [address for address in candidates if address and address.source != url.source]
 
     def _env_keys(self, url: str) -> list[Text]:
         """Return other providers' keys that may be sent to an address; older releases send any."""
@@ -186,11 +184,7 @@ class _Resolver:
         entry = pool.select() if pool else None
         if pool is None or entry is None or not entry.token:
             return None
-        others = [
-            credential.token
-            for credential in pool.entries
-            if credential is not entry and credential.token
-        ]
+        others = [other.token for other in pool.entries if other is not entry and other.token]
         ignored = [self.address] if self.address and self.address.source != url.source else []
         chosen = mode or self._mode(url)
         return RequestSettings(

@@ -10,21 +10,22 @@ from typing import Any
 
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.hermes.settings import request_route
-from hermes_doctor.hermes.settings.access import Access, platform_accesses
-from hermes_doctor.hermes.settings.document import Path, dotted_path
-from hermes_doctor.hermes.settings.inputs import ABSENT, SettingInputs, section
-from hermes_doctor.hermes.settings.keys import key_of
-from hermes_doctor.hermes.settings.sourced_text import (
+from hermes_doctor.hermes.settings.credential_pool import key_of
+from hermes_doctor.hermes.settings.document import (
     DEFAULT,
     Key,
+    Path,
     RequestSettings,
     ResolvedValue,
     Source,
     Text,
     Unresolved,
+    dotted_path,
     stripped_text,
     text,
 )
+from hermes_doctor.hermes.settings.inputs import ABSENT, SettingInputs, section
+from hermes_doctor.hermes.settings.platforms import Access, platform_accesses
 
 _NOWHERE = Source(DEFAULT, "not set")
 

@@ -1,10 +1,15 @@
-"""Derive from a provider's address its protocol and its owner, as Hermes does."""
+"""Read addresses of providers, hosts and proxies as Hermes does."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 from urllib.parse import urlparse
 
-from hermes_doctor.hermes.knowledge.releases import Release
+from hermes_doctor.core.lazy import NamedTuple, pattern
+from hermes_doctor.hermes.knowledge.releases import Release, load_knowledge
+from hermes_doctor.hermes.settings.inputs import Settings, section
 
 CHAT, RESPONSES, MESSAGES = "chat_completions", "codex_responses", "anthropic_messages"
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})
@@ -112,3 +117,159 @@ def may_be_anthropic(url: str, release: Release) -> bool:
     return bool(name) and (
         official or name.endswith(".azure.com") or mode(url, release) == MESSAGES
     )
+
+
+_PROXY_VARIABLES = (
+    "HTTPS_PROXY",
+    "https_proxy",
+    "ALL_PROXY",
+    "all_proxy",
+    "HTTP_PROXY",
+    "http_proxy",
+)
+_PROXY = pattern(
+    r"(?:(?P<scheme>[a-z0-9+.-]+)://)?(?:(?P<auth>[^@/]*)@)?"
+    r"(?P<host>\[[^\]]+\]|[^:/?#]+)(?::(?P<port>\d{1,5}))?(?:[/?#].*)?",
+    re.IGNORECASE | re.DOTALL,
+)
+_PROXY_PORTS = {"http": 80, "https": 443}
+_SCHEMES = {"http": 80, "ws": 80, "https": 443, "wss": 443}
+
+
+class Endpoint(NamedTuple):
+    """A host and a port."""
+
+    host: str
+    port: int
+
+    @property
+    def name(self) -> str:
+        """The address as people write it, without the usual port."""
+        return self.host if self.port == 443 else f"{self.host}:{self.port}"
+
+
+class Proxy(NamedTuple):
+    """A proxy. `auth` is a secret: never show it."""
+
+    variable: str
+    scheme: str
+    host: str
+    port: int
+    auth: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The proxy's address for display."""
+        return f"{self.scheme}://{self.host}:{self.port}"
+
+
+def parse_proxy(variable: str, value: str) -> Proxy | None:
+    """Parse a variable's value; None if it cannot be a proxy."""
+    match = _PROXY.fullmatch(value.strip())
+    if not match:
+        return None
+    scheme = (match["scheme"] or "http").lower()
+    port = int(match["port"]) if match["port"] else _PROXY_PORTS.get(scheme, 1080)
+    if not 0 < port < 65536:
+        return None
+    return Proxy(variable, scheme, match["host"].strip("[]"), port, match["auth"])
+
+
+def all_proxies(settings: Settings, own: Iterable[str] = ()) -> list[Proxy]:
+    """Return each proxy that is set, a platform's own ones first."""
+    found: dict[tuple[str, int], Proxy] = {}
+    for variable in (*own, *(name.lower() for name in own), *_PROXY_VARIABLES):
+        proxy = (
+            parse_proxy(variable, settings.value(variable)) if settings.value(variable) else None
+        )
+        if proxy:
+            found.setdefault((proxy.host, proxy.port), proxy)
+    return list(found.values())
+
+
+def proxy_for(settings: Settings, host: str, own: Iterable[str] = ()) -> Proxy | None:
+    """Return the proxy for requests to this host; None if they go directly."""
+    if any(_excepted(host, word) for word in _exceptions(settings)):
+        return None
+    return next(iter(all_proxies(settings, own)), None)
+
+
+def _exceptions(settings: Settings) -> list[str]:
+    text = settings.value("NO_PROXY") or settings.value("no_proxy")
+    return [word.strip().lower() for word in text.split(",") if word.strip()]
+
+
+def _excepted(host: str, word: str) -> bool:
+    """Tell whether an entry of NO_PROXY (`*`, name, `.domain`, address, range) covers the host."""
+    host = host.lower()
+    if word == "*" or host == word:
+        return True
+    if "/" in word:
+        import ipaddress
+
+        try:
+            return ipaddress.ip_address(host) in ipaddress.ip_network(word, strict=False)
+        except ValueError:
+            return False
+    return host.endswith("." + word.removeprefix("*").lstrip("."))
+
+
+def endpoint(address: str, port: int = 443) -> Endpoint | None:
+    """Return host and port of an address with or without a scheme; None if it is invalid."""
+    scheme, there, rest = address.strip().partition("://")
+    if not there:
+        scheme, rest = "", address.strip()
+    place = rest.partition("/")[0].partition("?")[0].rpartition("@")[2]
+    host, _, number = place.rpartition(":") if not place.endswith("]") else (place, "", "")
+    if not host:
+        host, number = place, ""
+    chosen = number if number.isdecimal() else str(_SCHEMES.get(scheme.lower(), port))
+    valid = host and 0 < int(chosen[:6]) < 65536
+    return Endpoint(host.strip("[]").lower(), int(chosen)) if valid else None
+
+
+_URLS = ("base_url", "url", "api", "api_base")
+
+
+def provider_endpoints(settings: Settings) -> dict[str, Endpoint]:
+    """Return the main and the fallback providers with their addresses."""
+    found: dict[str, Endpoint] = {}
+    for name, block in _provider_blocks(settings.config):
+        url = _address(settings, name, block)
+        end = endpoint(url) if url and "$" not in url else None
+        if end:
+            found.setdefault(name or end.host, end)
+    return found
+
+
+def _provider_blocks(config: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for block in (section(config, "model"), section(config, "fallback_model")):
+        if block:
+            yield str(block.get("provider") or ""), block
+    fallbacks = config.get("fallback_providers")
+    for fallback in fallbacks if isinstance(fallbacks, list) else ():
+        if isinstance(fallback, Mapping):
+            yield str(fallback.get("provider") or ""), fallback
+
+
+def _address(settings: Settings, name: str, block: Mapping[str, Any]) -> str | None:
+    """Return the URL from the provider's block, this block, its variable, or the built-in one."""
+    own = section(settings.config, "providers", name)
+    for source in (own, block):
+        for key in _URLS:
+            if isinstance(source.get(key), str) and source[key].strip():
+                return str(source[key])
+    facts = _known_providers().get(name.lower())
+    if facts is None:
+        return None
+    variable = facts.get("variable", "")
+    return settings.value(variable) or str(facts["base_url"])
+
+
+def _known_providers() -> dict[str, Mapping[str, Any]]:
+    found: dict[str, Mapping[str, Any]] = {}
+    for name, facts in load_knowledge("providers").items():
+        found[name] = facts
+        for alias in facts.get("aliases", ()):
+            found.setdefault(alias, facts)
+    return found

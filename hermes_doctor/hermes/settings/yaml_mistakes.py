@@ -70,7 +70,16 @@ def _mistake(data: bytes, fault: ParseError) -> YamlMistake | None:
     except UnicodeDecodeError:
         return _encoding(data, fault)
     if len(bare) < len(data):
-        return _zeros(data)
+        first = data.index(0)
+        rest = data.rstrip(b"\0")
+        fine = b"\0" not in rest and bool(config_yaml.parse(rest)[0])
+        return YamlMistake(
+            "The file contains NUL bytes, as after a power cut or on a full disk. The text in "
+            "their place is lost.",
+            data.count(b"\n", 0, first) + 1,
+            rest if fine else None,
+            "remove the NUL bytes at its end",
+        )
     if config_yaml.why_not_built(text):
         return None
     lines = text.split("\n")
@@ -117,20 +126,6 @@ def _encoding(data: bytes, fault: ParseError) -> YamlMistake:
         ),
         repaired=mended if mended and config_yaml.parse(mended)[1] is None else None,
         repair="save it as UTF-8",
-    )
-
-
-def _zeros(data: bytes) -> YamlMistake:
-    """Handle NUL bytes, which a power cut or a full disk leaves behind."""
-    first = data.index(0)
-    rest = data.rstrip(b"\0")
-    fine = b"\0" not in rest and bool(config_yaml.parse(rest)[0])
-    return YamlMistake(
-        "The file contains NUL bytes, as after a power cut or on a full disk. The text in their "
-        "place is lost.",
-        data.count(b"\n", 0, first) + 1,
-        rest if fine else None,
-        "remove the NUL bytes at its end",
     )
 
 

@@ -11,8 +11,8 @@ from functools import cache
 from typing import Any
 
 from hermes_doctor.core.lazy import EMPTY, NamedTuple
-from hermes_doctor.hermes.knowledge.data import caches, load_knowledge
-from hermes_doctor.hermes.knowledge.versions import parse_release
+from hermes_doctor.hermes.knowledge import parse_release
+from hermes_doctor.hermes.knowledge.releases import caches, load_knowledge
 
 WHOLE, PART, NONE, FAILS, AGAIN = "whole", "part", "none", "fails", "again"
 """What Hermes reads of a damaged file.

@@ -42,19 +42,15 @@ def _fault(entry: dict[str, Any], field: str, kind: str) -> str | None:
     if kind == _TIME:
         return None if not value or _is_time(value) else FIELD
     if kind == _SOURCE:
-        return _source(value)
+        if not isinstance(value, dict):
+            return ORIGIN if value else None
+        named = isinstance(value.get("platform"), str) and "chat_id" in value
+        return None if named or not value else LEFT
     if field not in entry:
         return LEFT
     if kind == _GIVEN or _is_time(value):
         return None
     return LEFT if isinstance(value, str) else FIELD
-
-
-def _source(value: object) -> str | None:
-    if not isinstance(value, dict):
-        return ORIGIN if value else None
-    named = isinstance(value.get("platform"), str) and "chat_id" in value
-    return None if named or not value else LEFT
 
 
 def _planned(entry: dict[str, Any], schedule: object) -> bool:
@@ -175,11 +171,7 @@ def examine_bytes(data: bytes, store: Store, harmless: Container[str] = ()) -> E
         return ExaminedStore(None, StoreFlaw(BINARY, kind))
     examined_store = _parsed(text)
     if examined_store.damage is None:
-        flaws = (
-            store_flaw
-            for store_flaw in _shape(examined_store.values, store)
-            if store_flaw.kind not in harmless
-        )
+        flaws = (flaw for flaw in _shape(examined_store.values, store) if flaw.kind not in harmless)
         examined_store = ExaminedStore(examined_store.values, next(flaws, None))
     if examined_store.damage is None and marked:
         return ExaminedStore(
@@ -248,7 +240,8 @@ def _shape(values: Any, store: Store) -> Iterator[StoreFlaw]:
 
 def _top(values: Any, store: Store) -> StoreFlaw:
     wanted = "a list" if store.top == LIST else "an object"
-    what = f"the file contains {_name(values)}, not {wanted}"
+    kinds = {dict: "an object", list: "a list", str: "a text", bool: "a truth value"}
+    what = f"the file contains {kinds.get(type(values), 'a number')}, not {wanted}"
     if values is None:
         return StoreFlaw(NULL, "contains only `null`")
     if isinstance(values, dict | list):
@@ -301,11 +294,6 @@ def _odd_holder(values: Any, key: str, store: Store) -> bool:
 def has_type(value: object, kind: str) -> bool:
     """Tell whether a value is of the type that a description names."""
     return kind == ANY or isinstance(value, list if kind == LIST else dict)
-
-
-def _name(value: object) -> str:
-    kinds = {dict: "an object", list: "a list", str: "a text", bool: "a truth value"}
-    return kinds.get(type(value), "a number")
 
 
 def raw_entries(values: Any, store: Store) -> list[Any]:

@@ -28,7 +28,11 @@ def entries_by_name(values: Any, store: Store) -> dict[str, Any]:
                 continue
             words = (*path, key) if isinstance(key, str) and len(store.entries) > 1 else (key,)
             name = ".".join(map(str, words)) if isinstance(key, str) else _called(value, key, store)
-            found[_unused(name, found, often)] = value
+            numbered = name
+            while numbered in found:
+                often[name] = often.get(name, 1) + 1
+                numbered = f"{name} #{often[name]}"
+            found[numbered] = value
     return found
 
 
@@ -37,14 +41,6 @@ def _called(value: Any, number: int, store: Store) -> str:
     return (
         f"{said[0]} ({said[1]})" if len(said) > 1 else said[0] if said else f"number {number + 1}"
     )
-
-
-def _unused(name: str, found: Mapping[str, Any], often: dict[str, int]) -> str:
-    numbered = name
-    while numbered in found:
-        often[name] = often.get(name, 1) + 1
-        numbered = f"{name} #{often[name]}"
-    return numbered
 
 
 def shown(name: str, store: Store) -> str:

@@ -80,19 +80,15 @@ def repair_bytes(data: bytes, store: Store, max_repairs: int = 3) -> RepairedSto
         return None
     examined_store = examine_bytes(repaired_store.data, store)
     if examined_store.damage and flaw and examined_store.damage.kind != flaw.kind and max_repairs:
-        return _on(repaired_store, repair_bytes(repaired_store.data, store, max_repairs - 1))
+        then = repair_bytes(repaired_store.data, store, max_repairs - 1)
+        return then and then._replace(
+            description=f"{repaired_store.description}, {then.description}",
+            lost=repaired_store.lost + then.lost,
+            cut_off=repaired_store.cut_off or then.cut_off,
+            guessed=repaired_store.guessed or then.guessed,
+        )
     sound = examined_store.damage is None and entries_by_name(examined_store.values, store)
     return repaired_store._replace(values=examined_store.values) if sound else None
-
-
-def _on(first: RepairedStore, then: RepairedStore | None) -> RepairedStore | None:
-    """Combine one repair with the next."""
-    return then and then._replace(
-        description=f"{first.description}, {then.description}",
-        lost=first.lost + then.lost,
-        cut_off=first.cut_off or then.cut_off,
-        guessed=first.guessed or then.guessed,
-    )
 
 
 class _Bench(NamedTuple):

@@ -11,8 +11,8 @@ from hermes_doctor.core.home import Home
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system.files import MEGABYTE, Snapshot, list_folder, read, read_tail
-from hermes_doctor.hermes.knowledge.data import load_knowledge
-from hermes_doctor.hermes.knowledge.versions import parse_release
+from hermes_doctor.hermes.knowledge import parse_release
+from hermes_doctor.hermes.knowledge.releases import load_knowledge
 from hermes_doctor.hermes.stores.catalogue import (
     NONE,
     PART,

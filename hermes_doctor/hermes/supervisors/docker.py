@@ -16,7 +16,7 @@ from hermes_doctor.core.system import commands, root_parent
 from hermes_doctor.core.system.files import MEGABYTE, read, user_home, which
 from hermes_doctor.hermes.processes.lineage import Ancestor, command_line
 from hermes_doctor.hermes.supervisors import docker_stop
-from hermes_doctor.hermes.supervisors.unit import DOCKER, Unit
+from hermes_doctor.hermes.supervisors.units import DOCKER, Unit
 
 _INITS = ("tini", "dumb-init", "docker-init", "catatonit", "gosu", "su-exec", "setpriv", "uv")
 _SHELLS = ("sh", "bash", "dash", "ash", "entrypoint.sh", "docker-entrypoi")

@@ -9,7 +9,7 @@ from typing import Any
 from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system import commands, root_parent
 from hermes_doctor.core.system.files import read
-from hermes_doctor.hermes.supervisors.unit import Unit
+from hermes_doctor.hermes.supervisors.units import Unit
 
 _MOST = 50_000_000
 """Bytes that are read of Docker's record."""

@@ -24,7 +24,7 @@ from hermes_doctor.hermes.processes.lineage import (
     name_of,
 )
 from hermes_doctor.hermes.supervisors import starters, systemd
-from hermes_doctor.hermes.supervisors.unit import (
+from hermes_doctor.hermes.supervisors.units import (
     DOCKER,
     LAUNCHD,
     OTHER,

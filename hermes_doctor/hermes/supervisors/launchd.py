@@ -10,7 +10,7 @@ from hermes_doctor.core.lazy import pattern
 from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system import commands
 from hermes_doctor.core.system.files import MEGABYTE, list_folder, read, user_home
-from hermes_doctor.hermes.supervisors.unit import LAUNCHD, Unit, home_of, runs_gateway
+from hermes_doctor.hermes.supervisors.units import LAUNCHD, Unit, home_of, runs_gateway
 
 _LINE = pattern(r"^\t?(state|pid|runs|last exit code) = (\S+)", re.MULTILINE)
 _ABSENT = 113

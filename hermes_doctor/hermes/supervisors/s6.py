@@ -10,7 +10,7 @@ from hermes_doctor.core.lazy import pattern
 from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system import commands
 from hermes_doctor.core.system.files import list_folder, read
-from hermes_doctor.hermes.supervisors.unit import S6, Unit
+from hermes_doctor.hermes.supervisors.units import S6, Unit
 
 SCANNED = Path("/run/service")
 _VARIABLES = Path("/run/s6/container_environment")

@@ -11,14 +11,14 @@ import os
 from itertools import chain, takewhile
 from pathlib import Path
 
-from hermes_doctor.core.home import BACKGROUND_LOG, Home
+from hermes_doctor.core.home import BACKGROUND_LOG, PREFIX, Home, identity, state_folder
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook
+from hermes_doctor.core.system import open_files
 from hermes_doctor.core.system.files import read_head
-from hermes_doctor.hermes.processes import exit_diary, home_of, open_files, process_stat
+from hermes_doctor.hermes.processes import home_of, process_stat, runtime_files
 from hermes_doctor.hermes.processes.lineage import Ancestor, ancestors, command_line, script_above
-from hermes_doctor.hermes.supervisors.job_names import PREFIX, identity, state_folder
-from hermes_doctor.hermes.supervisors.unit import Unit, runs_gateway
+from hermes_doctor.hermes.supervisors.units import Unit, runs_gateway
 
 _HEAD = 64 * 1024
 _SCRIPTS = 4
@@ -86,18 +86,16 @@ def loop_above(home: Home, pid: int) -> int | None:
     if script is None:
         return None
     began = process_stat.start_moment(script[1])
-    earlier = [life for life in exit_diary.read(home) if life.pid != pid and life.began > began]
+    earlier = [
+        life for life in runtime_files.read_lives(home) if life.pid != pid and life.began > began
+    ]
     return script[0] if earlier else None
 
 
 def describe_starter(home: Home, pid: int) -> str:
     """Say what started a gateway without a service: those of this tool print into its own log."""
     printed = next(
-        (
-            descriptor.path
-            for descriptor in open_files.descriptors(pid) or ()
-            if descriptor.number == "1"
-        ),
+        (file.path for file in open_files.descriptors(pid) or () if file.number == "1"),
         None,
     )
     if printed is None:
@@ -127,8 +125,7 @@ def running_watch(home: Home) -> WatchKeeper | None:
 
     It runs as the owner of the home, or as us: root can watch the homes of others.
     """
-    from hermes_doctor.core.system import root_parent
-    from hermes_doctor.hermes.processes import open_files
+    from hermes_doctor.core.system import open_files, root_parent
     from hermes_doctor.hermes.processes.lineage import command_line
 
     if root_parent.is_separate():  # it may be root's

@@ -15,7 +15,7 @@ from hermes_doctor.core.message import text
 from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system import root_parent
 from hermes_doctor.core.system.files import folder_of, list_folder, read_head
-from hermes_doctor.hermes.supervisors.unit import (
+from hermes_doctor.hermes.supervisors.units import (
     SYSTEMD_SYSTEM,
     SYSTEMD_USER,
     Unit,
@@ -257,12 +257,12 @@ def _instances(scope: Scope, name: str, path: Path) -> Iterator[tuple[str, Path]
 
 
 def _unit(scope: Scope, name: str, path: Path) -> Unit | None:
-    from hermes_doctor.hermes.supervisors import unit_file
+    from hermes_doctor.hermes.supervisors import units
 
     try:
-        definition = unit_file.load(path.with_name(name), scope.folders)
+        definition = units.load(path.with_name(name), scope.folders)
     except FileNotFoundError:
-        definition = unit_file.load(path, scope.folders)
+        definition = units.load(path, scope.folders)
     except CouldNotLook:
         return None
     who, user = _who(scope, definition.last("User"))
@@ -272,7 +272,7 @@ def _unit(scope: Scope, name: str, path: Path) -> Unit | None:
     }
     program = definition.program(say)
     environment = definition.environment(say)
-    folder = unit_file.expand_specifiers(definition.last("WorkingDirectory"), say)
+    folder = units.expand_specifiers(definition.last("WorkingDirectory"), say)
     home = environment.get("HOME")
     return Unit(
         kind=scope.kind,

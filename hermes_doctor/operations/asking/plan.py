@@ -16,16 +16,15 @@ from hermes_doctor.backup.records.last_ask import GATEWAY, PROVIDER
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.message import shorten, text
 from hermes_doctor.core.model import CouldNotLook, Trouble
-from hermes_doctor.core.redaction import describe_hidden, redact_words
+from hermes_doctor.core.redaction import describe_hidden, redact_log_text, redact_words
 from hermes_doctor.core.setting_lines import is_secret_name
 from hermes_doctor.diagnosis.probes import port_test
 from hermes_doctor.diagnosis.probes.network.provider_trial import name_of
 from hermes_doctor.diagnosis.probes.network.request import Request
-from hermes_doctor.hermes.logs.secrets import redact_log_text
 from hermes_doctor.hermes.processes import sockets
 from hermes_doctor.hermes.settings import platform_setup
+from hermes_doctor.hermes.settings.credential_pool import suspected_secrets
 from hermes_doctor.hermes.settings.inputs import Settings
-from hermes_doctor.hermes.settings.keys import suspected_secrets
 
 if TYPE_CHECKING:
     from hermes_doctor.core.model import Gateway

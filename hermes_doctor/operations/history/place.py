@@ -14,10 +14,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.core.home import Home
+from hermes_doctor.core import home as homes
+from hermes_doctor.core.home import PREFIX, Home, state_folder
 from hermes_doctor.core.model import Trouble
-from hermes_doctor.hermes.supervisors import job_names
-from hermes_doctor.hermes.supervisors.job_names import PREFIX, state_folder
 
 FILE = "history.db"
 
@@ -35,10 +34,10 @@ def files_of(home: Home) -> list[Path]:
 def _files_of_services(home: Home) -> list[Path]:
     """The file of the home's system service, if any is installed: its name takes 5 ms to build."""
     try:
-        installed = any(name.startswith(PREFIX) for name in os.listdir(job_names.SYSTEM_STATE))
+        installed = any(name.startswith(PREFIX) for name in os.listdir(homes.SYSTEM_STATE))
     except OSError:
         return []
-    return [job_names.system_state_folder(home) / FILE] if installed else []
+    return [homes.system_state_folder(home) / FILE] if installed else []
 
 
 def refuse_inside(path: Path, home: Home) -> None:

@@ -17,8 +17,8 @@ from hermes_doctor.core.system import disk, privileges, progress
 from hermes_doctor.core.system.accounts import why_untrusted
 from hermes_doctor.core.system.foreign_code import why_foreign
 from hermes_doctor.core.system.workers import start_worker
-from hermes_doctor.hermes.knowledge import atlas, data, merging
-from hermes_doctor.hermes.knowledge.data import Learned
+from hermes_doctor.hermes.knowledge import atlas, merging, releases
+from hermes_doctor.hermes.knowledge.releases import Learned
 from hermes_doctor.operations.learning import isolation, questions
 from hermes_doctor.operations.learning.isolation import DoesNotStart
 from hermes_doctor.sqlite.schema import declares_only
@@ -53,7 +53,7 @@ def learn(
     began = time.monotonic()
     version = ".".join(map(str, installed.release))
     owner = os.stat(home.path).st_uid
-    path = data.learned_path(installed.version, commit, owner)
+    path = releases.learned_path(installed.version, commit, owner)
     if path is None:
         raise Trouble("Hermes has the unusual version {name!r}.", name=installed.version)
     user = privileges.of(home.path / "config.yaml")
@@ -69,7 +69,7 @@ def learn(
         python, wanted, seconds=seconds, until=until, user=user, heard=heard
     )
     document = _in_time(lambda: _document(version, commit or "", answers), until, seconds)
-    learned = data.parse_learned(json.loads(document))
+    learned = releases.parse_learned(json.loads(document))
     if learned is None:
         raise DoesNotStart("its answers are not what was expected")
     disk.make_folder(path.parent)
@@ -132,16 +132,16 @@ def _document(version: str, commit: str, answered: dict[str, Any]) -> str:
             answers["schemas/state"]["version"],
             answers,
         )
-        known = data.shipped_releases()
+        known = releases.shipped_releases()
         for name, answer in answers.items():
-            content = merging.add(name, data.load_knowledge(name), known, version, answer)
+            content = merging.add(name, releases.load_knowledge(name), known, version, answer)
             if name.startswith("schemas/"):
                 _try(content, version)
-        if data.parse_learned(data.learned_document(learned)) != learned:
+        if releases.parse_learned(releases.learned_document(learned)) != learned:
             raise ValueError("not the expected types")
     except (LookupError, TypeError, ValueError, AttributeError, sqlite3.Error) as error:
         raise CannotFix(type(error).__name__) from error
-    return json.dumps(data.learned_document(learned), separators=(",", ":"))
+    return json.dumps(releases.learned_document(learned), separators=(",", ":"))
 
 
 def _try(content: dict[str, Any], version: str) -> None:

@@ -14,10 +14,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from hermes_doctor.hermes.knowledge import atlas
-from hermes_doctor.hermes.knowledge.data import load_knowledge
-from hermes_doctor.hermes.knowledge.versions import parse_release
-from hermes_doctor.hermes.supervisors import unit_file
+from hermes_doctor.hermes.knowledge import atlas, parse_release
+from hermes_doctor.hermes.knowledge.releases import load_knowledge
+from hermes_doctor.hermes.supervisors import units
 from hermes_doctor.operations.learning.isolation import Lesson
 from hermes_doctor.sqlite.blueprint import Blueprint, TableBlueprint
 
@@ -111,8 +110,8 @@ def _key(entry: Any) -> str:
 
 
 def _service(unit: str, plist: str, drain: float) -> dict[str, Any]:
-    parsed: unit_file.Settings = {}
-    unit_file.parse(unit, parsed)
+    parsed: units.Settings = {}
+    units.parse(unit, parsed)
     settings = {name: values[-1] for name, values in parsed.items() if name not in _PLACES}
     settings["ExecStart"] = settings["ExecStart"].partition(" ")[2]
     settings["ExecStopPost"] = parsed.get("ExecStopPost", [""])[-1].partition(" ")[2]

@@ -11,12 +11,11 @@ from hermes_doctor.core.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.core.system.files import ABSENT
 from hermes_doctor.diagnosis.step import Step
 from hermes_doctor.hermes.settings import config_yaml, env_file, resolved, urls
-from hermes_doctor.hermes.settings.document import Document
-from hermes_doctor.hermes.settings.edit.edits import Assign, ConfigEdit, Drop, Put
+from hermes_doctor.hermes.settings.credential_pool import fingerprint
+from hermes_doctor.hermes.settings.document import CONFIG, Document
+from hermes_doctor.hermes.settings.edits import Assign, ConfigEdit, Drop, Put
 from hermes_doctor.hermes.settings.inputs import SettingInputs, Settings
-from hermes_doctor.hermes.settings.keys import fingerprint
 from hermes_doctor.hermes.settings.resolved import Resolved, Route
-from hermes_doctor.hermes.settings.sourced_text import CONFIG
 from hermes_doctor.operations.provider_switch.target import (
     SwitchRequest,
     TargetProvider,

@@ -13,7 +13,7 @@ from hermes_doctor.core import redaction
 from hermes_doctor.core.lazy import NamedTuple, pattern
 from hermes_doctor.core.model import Trouble
 from hermes_doctor.hermes.settings import custom_providers, misspellings, urls
-from hermes_doctor.hermes.settings.edit.edits import ConfigEdit, Drop, Put, Rename
+from hermes_doctor.hermes.settings.edits import ConfigEdit, Drop, Put, Rename
 from hermes_doctor.hermes.settings.inputs import SettingInputs, references
 from hermes_doctor.hermes.settings.resolved import Resolved
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CannotFix
-from hermes_doctor.core.system import memory_limit
+from hermes_doctor.core.system import limits
 from hermes_doctor.core.system.accounts import Account, refuse_untrusted
 from hermes_doctor.hermes.installation.details import InstallationDetails
-from hermes_doctor.hermes.installation.git_checkout import git_folder
+from hermes_doctor.hermes.installation.find import git_folder
 from hermes_doctor.repair.gateway.manager_commands import login_environment
 
 LIMIT = 120.0
@@ -152,7 +152,7 @@ def _git(checkout: str, user: Account, *words: str) -> str:
     options: dict[str, object] = user.options()
     env = dict(os.environ) if user.is_us else login_environment(user)
     try:
-        with memory_limit.lifted():
+        with limits.lifted():
             done = subprocess.run(
                 ["git", "-C", checkout, "-c", "core.fsmonitor=false", *words],
                 env={**env, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},

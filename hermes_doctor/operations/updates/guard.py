@@ -22,7 +22,7 @@ from hermes_doctor.backup.records.updates import (
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.message import text
 from hermes_doctor.core.model import CouldNotLook, Trouble
-from hermes_doctor.core.system import memory_limit
+from hermes_doctor.core.system import limits
 from hermes_doctor.core.system.signals import is_in_foreground
 
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
@@ -45,7 +45,7 @@ def run_command(id: str, home: Home, command: Sequence[str], note: Callable[...,
     note(stage=UPDATING, guard=process_identity(os.getpid()) or [])
     inside = f"{id}:{home.path}"
     try:
-        with memory_limit.lifted():
+        with limits.lifted():
             child = subprocess.Popen(command, env={**os.environ, INSIDE: inside})
     except OSError as error:
         note(stage=BACKED_UP, guard=[])
@@ -69,7 +69,7 @@ def exec_command(command: Sequence[str]) -> NoReturn:
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them; the command must not
         signal.signal(number, signal.SIG_DFL)
     try:
-        with memory_limit.lifted():
+        with limits.lifted():
             os.execvp(command[0], [*command])
     except OSError as error:
         raise Trouble(_unrun(command, error)) from None

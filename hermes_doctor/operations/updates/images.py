@@ -21,7 +21,7 @@ from hermes_doctor.hermes.installation.details import IMAGE, InstallationDetails
 from hermes_doctor.hermes.installation.find import installation_at
 from hermes_doctor.hermes.processes import lineage
 from hermes_doctor.hermes.supervisors import docker
-from hermes_doctor.hermes.supervisors.unit import DOCKER, Unit
+from hermes_doctor.hermes.supervisors.units import DOCKER, Unit
 from hermes_doctor.operations.updates import compose
 from hermes_doctor.repair.gateway.docker import NAME
 from hermes_doctor.repair.gateway.manager_commands import run_checked

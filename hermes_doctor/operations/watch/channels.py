@@ -17,7 +17,7 @@ from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.core.outgoing import masked
 from hermes_doctor.core.redaction import clean
-from hermes_doctor.core.system import memory_limit
+from hermes_doctor.core.system import limits
 from hermes_doctor.operations.watch import secret_options
 from hermes_doctor.operations.watch.events import WatchEvent
 from hermes_doctor.operations.watch.web_address import WebAddress
@@ -90,7 +90,7 @@ class CommandChannel:
             for name in ("event", "code", "severity", "subject", "title", "home", "time", "text")
         }
         try:
-            with memory_limit.lifted():
+            with limits.lifted():
                 process = subprocess.Popen(
                     self.words,
                     env={**os.environ, **fields},

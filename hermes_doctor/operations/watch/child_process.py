@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.core.system import time_limits, transfer
+from hermes_doctor.core.system import limits, transfer
 from hermes_doctor.core.system.files import MEGABYTE, close_others
 from hermes_doctor.operations.history import observation, when_to_record
 from hermes_doctor.operations.watch import events, state
@@ -138,7 +138,7 @@ def _read(
     reading: int, pid: int, limit: float | None, idle: Callable[[int], None] | None
 ) -> bytearray:
     """Read to the end of the result; raise CouldNotLook if that takes too long or is too much."""
-    data, clock = bytearray(), time_limits.Stopwatch()
+    data, clock = bytearray(), limits.Stopwatch()
     while True:
         if idle is not None:
             idle(pid)

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from hermes_doctor.core.home import SERVICE_VARIABLE
 from hermes_doctor.core.model import Finding, Report, Safety
-from hermes_doctor.hermes.supervisors.job_names import SERVICE_VARIABLE
 from hermes_doctor.operations.watch.changes import CurrentFinding, is_grave
 from hermes_doctor.operations.watch.events import Key
 from hermes_doctor.operations.watch.state import FailedRepair

@@ -116,7 +116,7 @@ def full_title(event: WatchEvent) -> str:
     subject = event.subject
     if not subject or subject in event.title:
         return event.title
-    from hermes_doctor.hermes.knowledge.data import load_knowledge
+    from hermes_doctor.hermes.knowledge.releases import load_knowledge
 
     platform = load_knowledge("platforms")["platforms"].get(subject)
     if platform and platform["label"] in event.title:

@@ -20,11 +20,11 @@ from hermes_doctor.core import known_secrets
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.lazy import EMPTY, compile_patterns
 from hermes_doctor.core.model import CouldNotLook, Report
-from hermes_doctor.core.system import file_facts
+from hermes_doctor.core.system import remembered_files
 from hermes_doctor.diagnosis.examination.check_threads import describe_crash
 from hermes_doctor.diagnosis.plugins.load import Plugins
 from hermes_doctor.diagnosis.plugins.log_rules import matcher
-from hermes_doctor.hermes.knowledge import data
+from hermes_doctor.hermes.knowledge import releases
 from hermes_doctor.operations.watch.child_process import ChildFailed, ChildProcesses
 from hermes_doctor.operations.watch.what_changed import Examined, Look
 from hermes_doctor.sqlite.examine import known_sound
@@ -57,7 +57,7 @@ class ExaminationApart:
         """What the last report depends on; None if the next call must examine the home."""
         self._preloading = Preloading(plugins)
         known_sound.remember()
-        file_facts.remember()
+        remembered_files.remember()
 
     def forget(self) -> None:
         """Examine the home at the next call even if nothing has changed."""
@@ -79,7 +79,7 @@ class ExaminationApart:
             raise CouldNotLook(str(report))
         self._preloading.load(news)
         known_sound.adopt(memory["sound"])
-        file_facts.adopt(memory["files"])
+        remembered_files.adopt(memory["files"])
         known_secrets.adopt_judged(memory["words"])
         if memory["examined"]:
             self._examined = Examined(**memory["examined"])
@@ -103,7 +103,11 @@ class ExaminationApart:
             report = self._examine()._replace(effects=EMPTY)
             words = {one: used for one, used in known_secrets.judged.items() if one not in judged}
             memory: dict[str, dict[str, Any]] = {}
-            memory |= {"sound": known_sound.news(), "files": file_facts.news(), "words": words}
+            memory |= {
+                "sound": known_sound.news(),
+                "files": remembered_files.news(),
+                "words": words,
+            }
             examined = look.examined() if look else None
             memory["examined"] = examined._asdict() if examined else {}
             return report, self._preloading.news(), memory
@@ -133,14 +137,18 @@ class Preloading:
     def begin(self) -> None:
         """Note, in a process that begins, what the watch has loaded."""
         self._modules = {*sys.modules}
-        self._files = {*data.loaded_names()}
+        self._files = {*releases.loaded_names()}
         self._patterns = {*matcher.compiled_patterns()}
 
     def news(self) -> list[list[str]]:
         """What this process had to load: modules, files of knowledge, patterns of log rules."""
         return [
             [module for module in sys.modules if module not in self._modules],
-            [loaded_name for loaded_name in data.loaded_names() if loaded_name not in self._files],
+            [
+                loaded_name
+                for loaded_name in releases.loaded_names()
+                if loaded_name not in self._files
+            ],
             [
                 compiled_pattern
                 for compiled_pattern in matcher.compiled_patterns()
@@ -164,7 +172,7 @@ class Preloading:
                     importlib.import_module(name)
         for name in files:
             with contextlib.suppress(OSError, ValueError):
-                data.load_knowledge(name)
+                releases.load_knowledge(name)
         compile_patterns(one for one in [*sys.modules] if one.partition(".")[0] == OURS)
         matcher.compile_patterns({*news[2]}, self._plugins.rules)
         for rule in self._plugins.rules:

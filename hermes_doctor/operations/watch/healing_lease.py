@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor.core.home import Home
-from hermes_doctor.core.system import disk
-from hermes_doctor.hermes.processes import open_files
+from hermes_doctor.core.system import disk, open_files
 from hermes_doctor.operations.watch.clocks import MachineClock
 from hermes_doctor.operations.watch.state import open_lock_file
 from hermes_doctor.repair.schedule.durations import MAX_DURATION, format_duration

@@ -9,21 +9,21 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hermes_doctor.core.home import Home
+from hermes_doctor.core.home import (
+    SYSTEM_STATE,
+    Home,
+    state_folder,
+    system_state_folder,
+)
 from hermes_doctor.core.message import ago, count
 from hermes_doctor.core.model import CannotFix, CouldNotLook, Severity, Trouble
-from hermes_doctor.core.preferences import mute_store, places
+from hermes_doctor.core.preferences import mutes, places
 from hermes_doctor.core.system import disk
 from hermes_doctor.core.system.accounts import refuse_untrusted
 from hermes_doctor.core.system.own_environment import refuse_cached
 from hermes_doctor.diagnosis.plugins.load import Plugins
 from hermes_doctor.diagnosis.probes.probes import Probes
-from hermes_doctor.hermes.supervisors.job_names import (
-    SYSTEM_STATE,
-    state_folder,
-    system_state_folder,
-)
-from hermes_doctor.hermes.supervisors.unit import SYSTEMD_USER
+from hermes_doctor.hermes.supervisors.units import SYSTEMD_USER
 from hermes_doctor.operations.watch import assembly, secret_options, web_address
 from hermes_doctor.operations.watch.clocks import MachineClock
 from hermes_doctor.operations.watch.healing_lease import Lease
@@ -89,7 +89,7 @@ def install(manager: JobManager, job: Job, chosen: assembly.WatchOptions) -> boo
         ]
         renewed = any(changed)
         if job.folder.is_relative_to(SYSTEM_STATE) and not job.user:
-            mute_store.make_system_folder()
+            mutes.make_system_folder()
         installed = manager.install(job)
         if renewed and not installed:  # it reads its secrets only when it starts
             manager.remove(job)

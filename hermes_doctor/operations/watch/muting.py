@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from hermes_doctor.core.model import Report, Trouble
-from hermes_doctor.core.preferences import mute_store, mutes, places
+from hermes_doctor.core.preferences import mutes, places
 from hermes_doctor.diagnosis.examination.verdict import judge
 
 MOST_ENDED = 100
@@ -25,7 +25,7 @@ class Muting:
             return report, []
         try:
             places.refuse_inside(report.home)
-            known = [one for one in mute_store.load() if one.id not in self.ended]
+            known = [one for one in mutes.load() if one.id not in self.ended]
         except Trouble as trouble:
             return report, self._once(f"nothing is muted: {trouble}")
         over = mutes.ended(report, known, datetime.now(UTC))
@@ -37,7 +37,7 @@ class Muting:
         changed = {id: new for id, new in updates.items() if new not in own}
         if gone or changed:
             try:
-                mute_store.replace({**changed, **dict.fromkeys(gone)})
+                mutes.replace({**changed, **dict.fromkeys(gone)})
             except Trouble as trouble:
                 self.ended += gone
                 del self.ended[:-MOST_ENDED]

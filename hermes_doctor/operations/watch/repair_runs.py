@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor.core.home import Home
+from hermes_doctor.core.home import SERVICE_VARIABLE, Home
 from hermes_doctor.core.model import CannotFix, CouldNotLook, Finding, Trouble
 from hermes_doctor.diagnosis.examination.check_threads import describe_crash
 from hermes_doctor.diagnosis.plugins.load import Plugins
 from hermes_doctor.diagnosis.probes.probes import Probes
-from hermes_doctor.hermes.supervisors.job_names import SERVICE_VARIABLE
 
 if TYPE_CHECKING:
     from hermes_doctor.backup.records.journal import Journal

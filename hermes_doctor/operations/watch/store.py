@@ -10,14 +10,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.core.home import Home
+from hermes_doctor.core.home import Home, identity, state_folder
 from hermes_doctor.core.model import CouldNotLook, Trouble
 from hermes_doctor.core.outgoing import masked
-from hermes_doctor.core.system import disk
+from hermes_doctor.core.system import disk, open_files
 from hermes_doctor.core.system.files import MEGABYTE, read
 from hermes_doctor.core.system.privileges import as_owner_of
-from hermes_doctor.hermes.processes import open_files
-from hermes_doctor.hermes.supervisors.job_names import identity, state_folder
 from hermes_doctor.operations.watch import state as memories
 from hermes_doctor.operations.watch.state import WatchState, open_lock_file
 

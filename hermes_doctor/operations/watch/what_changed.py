@@ -3,7 +3,7 @@
 Nothing has changed if all of this is true:
 
 - each file and folder at which the examination looked is as it was, also each missing one
-  (`core/system/looked_at.py`);
+  (`core/system/remembered_files.py`);
 - the questions about processes, connections and free space have the same answers, reduced to what
   the checks judge, so that they stay the same while a healthy gateway works;
 - the supervisor has kept no new line of the gateway's output;
@@ -22,7 +22,7 @@ from datetime import UTC, datetime, timedelta
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.core.system import cached_calls, looked_at
+from hermes_doctor.core.system import cached_calls, remembered_files
 from hermes_doctor.diagnosis.probes.links import STUCK
 from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.hermes.logs import stream
@@ -47,7 +47,7 @@ class Examined(NamedTuple):
     """The same by the monotonic clock."""
     until: float
     """The moment from which on the same files may mean something else."""
-    paths: dict[str, looked_at.State]
+    paths: dict[str, remembered_files.State]
     facts: dict[str, str]
 
 
@@ -58,7 +58,7 @@ class Look:
         self._home = home
         self._began, self._monotonic = time.time(), time.monotonic()
         self._facts: dict[str, str] = {}
-        self._recorder: looked_at.Recorder | None = None
+        self._recorder: remembered_files.Recorder | None = None
 
     def change_since(self, last: Examined | None) -> str | None:
         """Return what has changed since an examination; None if nothing has."""
@@ -86,13 +86,13 @@ class Look:
         for name, answer in facts.items():
             if last.facts.get(name) != answer:
                 return name
-        if path := looked_at.find_change(last.paths):
+        if path := remembered_files.find_change(last.paths):
             return path
         return "output of the gateway" if what_changed.has_new_output(probes, last.began) else None
 
     def record(self) -> None:
         """Record what the examination looks at that begins now."""
-        self._recorder = looked_at.record()
+        self._recorder = remembered_files.record()
 
     def examined(self) -> Examined | None:
         """Return what the examination depended on; None if that is not known.

@@ -13,7 +13,7 @@ from pathlib import Path
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.message import duration, listed
 from hermes_doctor.core.model import CannotFix, CouldNotLook
-from hermes_doctor.core.system import disk, progress, time_limits
+from hermes_doctor.core.system import disk, limits, progress
 from hermes_doctor.diagnosis.probes.next_start import fails_repeatedly
 from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.diagnosis.probes.pulse import OLD, Pulse
@@ -174,7 +174,7 @@ class GatewayControl:
         That includes a process that an earlier command asked: it reports itself that it drains.
         """
         until = time.monotonic() + limit
-        doubt = time.monotonic() + time_limits.stretch(DOUBT)
+        doubt = time.monotonic() + limits.stretch(DOUBT)
         while (pid := self.running()) is not None:
             ending = pid == self._asked or self.probes().gateway.runtime().state == "draining"
             if time.monotonic() >= (until if ending else doubt):
@@ -287,7 +287,7 @@ class GatewayControl:
                     more = "" if frozen.certain else f", again and again for {spent:.0f} s"
                     proof = frozen.what + more
                     process.send(signal.SIGKILL)
-                    if not process.wait_for_end(time_limits.stretch(DEATH)):
+                    if not process.wait_for_end(limits.stretch(DEATH)):
                         raise CannotFix(
                             "Process {pid} cannot be killed. Restart the machine.", pid=process.pid
                         )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hermes_doctor.core.model import Gateway
     from hermes_doctor.diagnosis.probes.probes import Probes
     from hermes_doctor.hermes.supervisors.find import Supervision
-    from hermes_doctor.hermes.supervisors.unit import Unit
+    from hermes_doctor.hermes.supervisors.units import Unit
     from hermes_doctor.repair.gateway.base import GatewayControl
 
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "WSS_PROXY", "WS_PROXY", "NO_PROXY")
@@ -178,12 +178,12 @@ def proxies(units: tuple[Unit, ...]) -> dict[str, str]:
 
 
 def control_of_unit(probes: Probes, unit: Unit) -> GatewayControl:
-    from hermes_doctor.hermes.supervisors import unit as kinds
+    from hermes_doctor.hermes.supervisors import units as kinds
 
     home = probes.home
     if unit.kind in (kinds.SYSTEMD_USER, kinds.SYSTEMD_SYSTEM):
         from hermes_doctor.core.system.accounts import account
-        from hermes_doctor.hermes.supervisors.unit import runs_gateway, split_command
+        from hermes_doctor.hermes.supervisors.units import runs_gateway, split_command
         from hermes_doctor.repair.gateway.hermes_command import names_profile, refuse_other_profile
         from hermes_doctor.repair.gateway.manager_commands import owner_of
         from hermes_doctor.repair.gateway.service_managers import SystemdManager, SystemdUnit

@@ -14,7 +14,7 @@ from typing import Any
 from hermes_doctor.core.home import BACKGROUND_LOG, Home
 from hermes_doctor.core.message import Message, text
 from hermes_doctor.core.model import CannotFix, CouldNotLook
-from hermes_doctor.core.system import disk, memory_limit, root_parent, time_limits
+from hermes_doctor.core.system import disk, limits, root_parent
 from hermes_doctor.core.system.accounts import Account, refuse_untrusted
 from hermes_doctor.core.system.files import MEGABYTE, read
 from hermes_doctor.core.system.foreign_code import refuse_foreign_code
@@ -111,7 +111,7 @@ class Detached(GatewayControl):
             if not self.waits(pid):  # something has started it again
                 super().stop(limit)
             time.sleep(LOOK_EVERY / 20)
-        quiet = time.monotonic() + time_limits.stretch(QUIET)
+        quiet = time.monotonic() + limits.stretch(QUIET)
         while self._is_loading() and time.monotonic() < quiet:
             time.sleep(LOOK_EVERY / 4)
 
@@ -165,7 +165,7 @@ class Detached(GatewayControl):
                 pid = root_parent.ask_root("start_gateway", *given, descriptors=(folder, output))
                 self._process = StartedByRoot(pid)
                 return
-            with memory_limit.lifted():
+            with limits.lifted():
                 name = f"/proc/self/fd/{folder}"
                 self._process = subprocess.Popen(
                     command,

@@ -12,7 +12,7 @@ from hermes_doctor.core.model import CannotFix, CouldNotLook
 from hermes_doctor.hermes.processes import lineage
 from hermes_doctor.hermes.processes.lineage import control_group_of
 from hermes_doctor.hermes.supervisors import docker
-from hermes_doctor.hermes.supervisors.unit import Unit
+from hermes_doctor.hermes.supervisors.units import Unit
 from hermes_doctor.repair.gateway.base import GatewayControl
 from hermes_doctor.repair.gateway.manager_commands import (
     LIMIT,

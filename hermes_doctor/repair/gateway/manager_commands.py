@@ -13,7 +13,7 @@ from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.message import duration
 from hermes_doctor.core.model import CannotFix, Trouble
 from hermes_doctor.core.redaction import clean
-from hermes_doctor.core.system import memory_limit, privileges, root_parent
+from hermes_doctor.core.system import limits, privileges, root_parent
 from hermes_doctor.core.system.accounts import Account, account, refuse_untrusted, shared_folder
 
 BY_ROOT = ("systemctl", "loginctl", "docker", "podman", "s6-svc", "/command/s6-svc")
@@ -96,7 +96,7 @@ def run_command(
     program = _program(command[0], user)
     options: dict[str, object] = user.options() if user else {}
     try:
-        with memory_limit.lifted():
+        with limits.lifted():
             done = subprocess.run(
                 [program, *command[1:]],
                 env={"PATH": os.environ.get("PATH", _PATH), "LC_ALL": "C", **(env or {})},
@@ -174,7 +174,7 @@ def start_command(command: Sequence[str]) -> subprocess.Popen[bytes] | StartedBy
 
     if root_parent.is_separate():
         return StartedByRoot(root_parent.ask_root("begin", list(command)))
-    with memory_limit.lifted():
+    with limits.lifted():
         return subprocess.Popen(
             [_program(command[0], None), *command[1:]],
             cwd="/",

@@ -21,7 +21,7 @@ from pathlib import Path
 from hermes_doctor.backup.records import last_ask
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import CannotFix, CouldNotLook
-from hermes_doctor.core.system import memory_limit, open_files, privileges
+from hermes_doctor.core.system import limits, open_files, privileges
 from hermes_doctor.core.system.accounts import account
 from hermes_doctor.core.system.separate_process import Action, OpenFile
 from hermes_doctor.diagnosis.probes.root_actions import Containers, folder_of
@@ -122,7 +122,7 @@ class _Root:
         """Start a command as the home's owner; the open files are its folder and its output."""
         folder, output = descriptors
         try:
-            with memory_limit.lifted():
+            with limits.lifted():
                 process = subprocess.Popen(
                     [*map(str, command)],
                     env={str(name): str(value) for name, value in env.items()},

@@ -12,7 +12,7 @@ from hermes_doctor.core.model import CannotFix
 from hermes_doctor.core.system import root_parent
 from hermes_doctor.core.system.accounts import Account
 from hermes_doctor.hermes.supervisors.starters import is_wrapper_of
-from hermes_doctor.hermes.supervisors.unit import was_stopped
+from hermes_doctor.hermes.supervisors.units import was_stopped
 from hermes_doctor.repair.gateway import process_handle
 from hermes_doctor.repair.gateway.base import GatewayControl
 from hermes_doctor.repair.gateway.detached import Detached

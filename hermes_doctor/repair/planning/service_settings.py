@@ -12,7 +12,7 @@ from hermes_doctor.core.message import listed, text
 from hermes_doctor.core.model import CannotFix, CouldNotLook
 from hermes_doctor.core.system.files import ABSENT, read
 from hermes_doctor.diagnosis.step import Step
-from hermes_doctor.hermes.settings.edit.edits import Put
+from hermes_doctor.hermes.settings.edits import Put
 from hermes_doctor.repair.gateway import control
 from hermes_doctor.repair.gateway.manager_commands import owner_of
 from hermes_doctor.repair.gateway.service_managers import SystemdUnit
@@ -203,7 +203,7 @@ def change_container(probes: Probes, wanted: Wanted, why: str) -> Iterator[Step]
 
 def _edit(probes: Probes, service: ComposeService, wanted: Wanted, why: str) -> Step:
     """The step that edits the file which decides about the settings."""
-    from hermes_doctor.hermes.settings.edit import yaml_text
+    from hermes_doctor.hermes.settings import edit_yaml
 
     file = service.file_with(wanted)
     if service.obstacle:
@@ -223,7 +223,7 @@ def _edit(probes: Probes, service: ComposeService, wanted: Wanted, why: str) -> 
         raise CannotFix(_by_hand(service, file, wanted, f"You may not write {file.path}"))
     edits = list(_puts(("services", service.name), wanted, file.values))
     try:
-        after = yaml_text.apply_edits(file.data, edits, file.path.name)
+        after = edit_yaml.apply_edits(file.data, edits, file.path.name)
     except CannotFix as why_not:
         raise CannotFix(_by_hand(service, file, wanted, str(why_not).rstrip("."))) from None
     if after == file.data:
@@ -260,7 +260,7 @@ def _capital(words: str) -> str:
 
 def _shown(wanted: Wanted) -> str:
     """The settings as YAML on one line, to copy."""
-    from hermes_doctor.hermes.settings.edit import yaml_nodes
+    from hermes_doctor.hermes.settings import yaml_nodes
 
     return " and ".join(f"`{key}: {yaml_nodes.flow(value)}`" for key, value in wanted.items())
 

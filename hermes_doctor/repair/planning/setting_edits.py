@@ -10,7 +10,7 @@ from hermes_doctor.core.model import CannotFix, Finding
 from hermes_doctor.core.system.files import Snapshot, snapshot
 from hermes_doctor.diagnosis.step import Step
 from hermes_doctor.hermes.settings import config_yaml, env_file
-from hermes_doctor.hermes.settings.edit.edits import (
+from hermes_doctor.hermes.settings.edits import (
     ConfigEdit,
     Drop,
     Edit,
@@ -52,12 +52,12 @@ _READ_AT_EVERY_MESSAGE: dict[str, tuple[int, ...] | None] = {
 
 def edit_config(probes: Probes, why: str, *edits: ConfigEdit) -> Iterator[Step]:
     """Make one step that applies these edits to config.yaml, or none if nothing changes."""
-    from hermes_doctor.hermes.settings.edit import yaml_text
+    from hermes_doctor.hermes.settings import edit_yaml
 
     refuse_managed(probes)
     config = probes.settings.config()
     before = config.data if config else b""
-    after = yaml_text.apply_edits(before, edits)
+    after = edit_yaml.apply_edits(before, edits)
     path = probes.home / config_yaml.NAME
     taken = config.snapshot if config else snapshot(path)
     yield from _step(path, before, after, why, taken)
@@ -65,7 +65,7 @@ def edit_config(probes: Probes, why: str, *edits: ConfigEdit) -> Iterator[Step]:
 
 def edit_env(probes: Probes, why: str, *edits: EnvEdit) -> Iterator[Step]:
     """Make one step that applies these edits to .env, or none if nothing changes."""
-    from hermes_doctor.hermes.settings.edit import env_text
+    from hermes_doctor.hermes.settings import edit_env
 
     refuse_managed(probes)
     env = probes.settings.env()
@@ -83,7 +83,7 @@ def edit_env(probes: Probes, why: str, *edits: EnvEdit) -> Iterator[Step]:
         ]
 
     before = env.data if env else b""
-    yield from _step(path, before, env_text.apply_edits(before, edits, read), why, taken)
+    yield from _step(path, before, edit_env.apply_edits(before, edits, read), why, taken)
 
 
 def restart_if_running(probes: Probes, *what: str) -> Iterator[Step]:
@@ -154,14 +154,14 @@ def apply_finding_edits(probes: Probes, finding: Finding, why: str) -> Iterator[
     steps: list[Step] = []
     if config:
         # Refuse to remove or rewrite a block with comments, because they would be lost.
-        from hermes_doctor.hermes.settings.edit import yaml_text
+        from hermes_doctor.hermes.settings import edit_yaml
 
         file = probes.settings.config()
         for change in config if file else ():
             whole = isinstance(change, Drop) or (
                 isinstance(change, Put) and bool(isinstance(change.value, dict | list))
             )
-            if file and whole and yaml_text.holds_comments(file.data, change.path):
+            if file and whole and edit_yaml.holds_comments(file.data, change.path):
                 raise CannotFix(
                     "{key} contains comments, which would be lost. Change it by hand.",
                     key=".".join(map(str, change.path)),

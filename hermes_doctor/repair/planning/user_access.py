@@ -10,20 +10,19 @@ from typing import Any
 
 from hermes_doctor.core.message import count, text
 from hermes_doctor.core.model import CannotFix
-from hermes_doctor.core.redaction import clean
+from hermes_doctor.core.redaction import clean, redact_log_text
 from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.diagnosis.step import Step
-from hermes_doctor.hermes.logs.secrets import redact_log_text
-from hermes_doctor.hermes.settings.access import GLOBAL_USERS
 from hermes_doctor.hermes.settings.admission import (
     PlatformAdmission,
     is_id,
     normalise_id,
     split_ids,
 )
-from hermes_doctor.hermes.settings.edit.edits import Assign, Put
+from hermes_doctor.hermes.settings.document import CONFIG, ENV, Text
+from hermes_doctor.hermes.settings.edits import Assign, Put
 from hermes_doctor.hermes.settings.inputs import section
-from hermes_doctor.hermes.settings.sourced_text import CONFIG, ENV, Text
+from hermes_doctor.hermes.settings.platforms import GLOBAL_USERS
 from hermes_doctor.hermes.stores import pairing
 from hermes_doctor.hermes.stores.pairing import PairingFile
 from hermes_doctor.repair.planning.setting_edits import (

@@ -9,9 +9,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from hermes_doctor.core.home import config_environment
 from hermes_doctor.core.model import CannotFix, CouldNotLook
 from hermes_doctor.core.system import crontab
-from hermes_doctor.hermes.supervisors.job_names import config_environment
 from hermes_doctor.repair.schedule.durations import format_duration
 from hermes_doctor.repair.schedule.jobs import Job, JobStatus
 

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hermes_doctor.backup.vault.prune_rules import Retention
-from hermes_doctor.core.home import Home
+from hermes_doctor.core.home import Home, identity, state_folder
 from hermes_doctor.core.model import CannotFix, Trouble
 from hermes_doctor.core.system import disk
 from hermes_doctor.core.system.accounts import refuse_untrusted
 from hermes_doctor.core.system.own_environment import refuse_cached
-from hermes_doctor.hermes.supervisors.job_names import identity, state_folder
 from hermes_doctor.repair.gateway.manager_commands import owner_of
 from hermes_doctor.repair.schedule import crontab, launchd, systemd
 from hermes_doctor.repair.schedule.choose import Kinds, choose, refuse_temporary_home

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from hermes_doctor.core.home import Home
+from hermes_doctor.core.home import PREFIX, Home, identity
 from hermes_doctor.core.lazy import NamedTuple
-from hermes_doctor.hermes.supervisors.job_names import PREFIX, identity
 
 
 @dataclass(frozen=True)

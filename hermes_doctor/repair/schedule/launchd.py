@@ -6,9 +6,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from hermes_doctor.core.home import config_environment
 from hermes_doctor.core.system import disk
 from hermes_doctor.core.system.files import user_home
-from hermes_doctor.hermes.supervisors.job_names import config_environment
 from hermes_doctor.repair.gateway.manager_commands import run_checked, run_command
 from hermes_doctor.repair.schedule.jobs import Job, JobStatus
 

@@ -11,12 +11,12 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from hermes_doctor.core.home import SERVICE_VARIABLE, config_environment
 from hermes_doctor.core.model import CannotFix
 from hermes_doctor.core.preferences import places
 from hermes_doctor.core.system import disk
 from hermes_doctor.core.system.accounts import account
 from hermes_doctor.core.system.files import user_home
-from hermes_doctor.hermes.supervisors.job_names import SERVICE_VARIABLE, config_environment
 from hermes_doctor.hermes.supervisors.systemd import lingers
 from hermes_doctor.repair.gateway.service_managers import SystemdManager as Systemctl
 from hermes_doctor.repair.schedule.jobs import Job, JobStatus

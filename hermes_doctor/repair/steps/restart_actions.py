@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hermes_doctor.core.home import Home
+from hermes_doctor.core.home import Home, state_folder
 from hermes_doctor.core.message import text
 from hermes_doctor.core.model import CannotFix
 from hermes_doctor.core.system import digests, root_parent
 from hermes_doctor.diagnosis.step import MachineAction
 from hermes_doctor.hermes.supervisors import docker
-from hermes_doctor.hermes.supervisors.job_names import state_folder
 from hermes_doctor.hermes.supervisors.starters import heals
-from hermes_doctor.hermes.supervisors.unit import Unit
+from hermes_doctor.hermes.supervisors.units import Unit
 from hermes_doctor.repair.gateway.docker import NAME, container_of
 from hermes_doctor.repair.gateway.manager_commands import owner_of, run_checked
 from hermes_doctor.repair.schedule.crontab import Cron, lines_of, remove_line

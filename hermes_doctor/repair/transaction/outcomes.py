@@ -10,7 +10,7 @@ from hermes_doctor.backup.records.journal import PARTLY, Journal
 from hermes_doctor.backup.vault.manifest import Backup
 from hermes_doctor.core.message import sentences, text
 from hermes_doctor.core.model import CannotFix, CouldNotLook, Trouble
-from hermes_doctor.core.system import memory_limit
+from hermes_doctor.core.system import limits
 from hermes_doctor.repair.transaction import paths
 from hermes_doctor.repair.transaction.gateway import ASKED, STOPPED, pending_stop_message
 from hermes_doctor.repair.transaction.targets import Refused
@@ -85,7 +85,7 @@ def error_reason(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
     if isinstance(error, MemoryError):
-        return memory_limit.reason("it", memory_limit.COMMAND)
+        return limits.reason("it", limits.COMMAND)
     if isinstance(error, OSError):
         return os.strerror(error.errno or 0).lower()
     if isinstance(error, Trouble | CannotFix | CouldNotLook):
@@ -114,7 +114,7 @@ def as_trouble(error: BaseException, journal: Journal) -> BaseException:
         if isinstance(error.filename, str):
             why = text("{error} ({file})", error=why, file=Path(error.filename).name)
     elif isinstance(error, MemoryError):
-        why = memory_limit.reason("This command", memory_limit.COMMAND)
+        why = limits.reason("This command", limits.COMMAND)
     elif isinstance(error, CouldNotLook | CannotFix):
         why = _bare(error)
     else:

@@ -13,7 +13,7 @@ import os
 from typing import TYPE_CHECKING, Protocol
 
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.core.system import time_limits
+from hermes_doctor.core.system import limits
 from hermes_doctor.sqlite import log_ancestry, query_process
 from hermes_doctor.sqlite.blueprint import quote_name
 from hermes_doctor.sqlite.examine import condition
@@ -141,7 +141,7 @@ class ForeignLogTest:
 
     def tables_of(self, without_log: Reader) -> tuple[list[str], QueryResult]:
         """Check one table after the other with SQLite, without the full-text tables."""
-        clock = time_limits.Stopwatch()
+        clock = limits.Stopwatch()
         listed = without_log.ask(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0",
             condition.ATTRIBUTION_SECONDS,

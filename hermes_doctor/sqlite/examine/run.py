@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.core.system import time_limits
+from hermes_doctor.core.system import limits
 from hermes_doctor.core.system.files import Snapshot
 from hermes_doctor.sqlite import header as headers
 from hermes_doctor.sqlite.examine.condition import (
@@ -41,7 +41,7 @@ def examine(
     `holders` is called for each attempt, because processes come and go. `watch` receives a
     function that returns the progress of a long examination, from 0 to 1.
     """
-    clock = time_limits.Stopwatch()
+    clock = limits.Stopwatch()
     again = 0
     while again < LEAST_ATTEMPTS or clock.read() < RETRY_SECONDS:
         using = tuple(holders())

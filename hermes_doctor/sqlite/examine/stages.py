@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.core.system import time_limits
+from hermes_doctor.core.system import limits
 from hermes_doctor.sqlite import header as headers, log_ancestry, page_owners, query_process, schema
 from hermes_doctor.sqlite.blueprint import quote_name
 from hermes_doctor.sqlite.examine import condition, first_page, known_sound
@@ -250,7 +250,7 @@ class Examination:
         """
         assert self.found.catalog is not None
         seconds = self.seconds if pragma == "quick_check" else condition.ATTRIBUTION_SECONDS
-        clock, limit = time_limits.Stopwatch(), 3600.0 if self.deep else seconds
+        clock, limit = limits.Stopwatch(), 3600.0 if self.deep else seconds
         schema = reader.ask("SELECT count(*) FROM sqlite_master", seconds)
         if schema.error:
             return [("", schema)]

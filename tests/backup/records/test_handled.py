@@ -16,7 +16,7 @@ from hermes_doctor.core.model import Gateway
 from hermes_doctor.diagnosis.probes import gateway_view
 from hermes_doctor.hermes.processes.process_stat import start_moment, stat
 from hermes_doctor.hermes.processes.runtime_files import GatewayLife
-from hermes_doctor.hermes.supervisors.unit import SYSTEMD_USER, Unit
+from hermes_doctor.hermes.supervisors.units import SYSTEMD_USER, Unit
 from tests.helpers import support
 
 NOW = datetime.now(UTC)

@@ -13,7 +13,7 @@ import pytest
 from hermes_doctor.api import Check, check
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import CouldNotLook, Finding, Partly, Severity, Status
-from hermes_doctor.core.system import time_limits
+from hermes_doctor.core.system import limits
 from hermes_doctor.core.system.cached_calls import once
 from hermes_doctor.diagnosis.examination import check_threads, states
 from hermes_doctor.diagnosis.examination.report import examine
@@ -69,7 +69,7 @@ class SlowProbes(Probes):
 @pytest.fixture
 def probes(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowProbes]:
     """Probes of a healthy home on a machine that counts as idle."""
-    monkeypatch.setattr(time_limits, "factor", lambda: 1.0)
+    monkeypatch.setattr(limits, "factor", lambda: 1.0)
     made = SlowProbes(home)
     yield made
     made.release.set()
@@ -207,7 +207,7 @@ def test_a_repeated_call_gets_its_full_limit(probes: SlowProbes) -> None:
 
 def test_a_busy_machine_has_time(probes: SlowProbes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who asks late for a probe that is being made waits as long as the first."""
-    monkeypatch.setattr(time_limits, "factor", lambda: 10.0)
+    monkeypatch.setattr(limits, "factor", lambda: 10.0)
 
     class Busy(SlowProbes):
         @once(limit=0.3)

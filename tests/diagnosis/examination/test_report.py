@@ -26,7 +26,7 @@ from hermes_doctor.core.model import (
     Skip,
     Status,
 )
-from hermes_doctor.core.system import memory_limit, time_limits
+from hermes_doctor.core.system import limits
 from hermes_doctor.core.system.cached_calls import limited, once
 from hermes_doctor.core.system.files import snapshot
 from hermes_doctor.diagnosis.examination import check_threads, report as report_module
@@ -108,7 +108,7 @@ def test_limit_each(probes: Probes) -> None:
     took = time.monotonic() - clock
     ended.set()
 
-    assert took < time_limits.stretch(3)
+    assert took < limits.stretch(3)
     assert (late.status, late.reason) == (Status.UNKNOWN, "took longer than 0.2 s")
     assert late.seconds >= 0.2
     assert fine.status is Status.OK
@@ -150,7 +150,7 @@ def test_limit_for_all(probes: Probes) -> None:
     took = time.monotonic() - clock
     ended.set()
 
-    assert took < time_limits.stretch(3)
+    assert took < limits.stretch(3)
     assert {result.status for result in results} == {Status.UNKNOWN}
     assert "used up while it ran" in (results[0].reason or "")
     assert "used up before it ran" in (results[-1].reason or "")
@@ -181,15 +181,15 @@ def test_no_thread(probes: Probes, monkeypatch: pytest.MonkeyPatch) -> None:
     [unknown], findings = examine(probes, [ask(never)])
 
     assert unknown.status is Status.UNKNOWN
-    assert unknown.reason == memory_limit.NO_THREAD
+    assert unknown.reason == limits.NO_THREAD
     assert not findings
 
 
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
-        (RuntimeError("can't start new thread"), memory_limit.NO_THREAD),
-        (BlockingIOError(11, "Resource temporarily unavailable"), memory_limit.NO_PROCESS),
+        (RuntimeError("can't start new thread"), limits.NO_THREAD),
+        (BlockingIOError(11, "Resource temporarily unavailable"), limits.NO_PROCESS),
     ],
 )
 def test_limits_that_a_check_meets(probes: Probes, error: Exception, reason: str) -> None:
@@ -516,7 +516,7 @@ def test_every_ending_is_shown(home: Path, odd: Path) -> None:
     done = support.check(home, "--plugins", str(odd))
     took = time.monotonic() - clock
 
-    assert took < time_limits.stretch(15)
+    assert took < limits.stretch(15)
     ended = {one["id"]: (one["status"], one["reason"]) for one in done.json["checks"]}
     assert ended["warns"] == ("problem", None)
     assert ended["doubts"] == ("unknown", "it is dark")

@@ -13,7 +13,7 @@ from hermes_doctor.hermes.processes.runtime_files import PlatformState
 from hermes_doctor.hermes.processes.sockets import Connection
 from hermes_doctor.hermes.settings import platforms
 from hermes_doctor.hermes.settings.inputs import Settings
-from hermes_doctor.hermes.settings.network_endpoints import Endpoint
+from hermes_doctor.hermes.settings.urls import Endpoint
 from tests.helpers.gateway_home import QQ, TELEGRAM, to
 
 DISCORD = {"DISCORD_BOT_TOKEN": "x"}

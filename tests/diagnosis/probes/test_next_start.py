@@ -15,7 +15,7 @@ from hermes_doctor.core.model import Gateway
 from hermes_doctor.diagnosis.probes import next_start
 from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.hermes.processes.runtime_files import GatewayLife
-from hermes_doctor.hermes.supervisors.unit import DOCKER, SYSTEMD_USER, Unit
+from hermes_doctor.hermes.supervisors.units import DOCKER, SYSTEMD_USER, Unit
 
 
 @pytest.mark.parametrize(

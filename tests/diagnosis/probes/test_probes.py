@@ -18,13 +18,13 @@ import pytest
 
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import CouldNotLook, Gateway
-from hermes_doctor.core.system import files, time_limits
+from hermes_doctor.core.system import files, limits, open_files
 from hermes_doctor.core.system.cached_calls import once
 from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.diagnosis.probes.scope import View
 from hermes_doctor.hermes.installation import find
-from hermes_doctor.hermes.knowledge import versions
-from hermes_doctor.hermes.processes import gateway_processes, home_of, open_files, process_stat
+from hermes_doctor.hermes.knowledge import parse_release
+from hermes_doctor.hermes.processes import gateway_processes, home_of, process_stat
 from tests.helpers import fake_gateway, support
 
 
@@ -110,7 +110,7 @@ def test_hanging(home: Path) -> None:
         with pytest.raises(CouldNotLook, match=r"hanging took longer than 0\.2 s"):
             probes.hanging()
 
-    assert time.monotonic() - clock < time_limits.stretch(3)
+    assert time.monotonic() - clock < limits.stretch(3)
     assert probes.looks == 1
     probes.ended.set()
 
@@ -129,7 +129,7 @@ def test_hanging_probe_makes_the_check_unknown(home: Path, monkeypatch: pytest.M
     results, _ = examine(Probes(Home(home)), load.load().checks)
     ended.set()
 
-    assert time.monotonic() - clock < time_limits.stretch(10)
+    assert time.monotonic() - clock < limits.stretch(10)
     unknown = {result.group for result in results if result.status is Status.UNKNOWN}
     assert "configuration" in unknown
     assert not unknown & {"databases", "storage", "supervision", "doctor", "logs"}
@@ -625,7 +625,7 @@ def test_running_interpreter_goes_first(home: Path, user: Path, tmp_path: Path) 
 )
 def test_release(text: str, numbers: tuple[int, ...]) -> None:
     """Versions as numbers."""
-    assert versions.parse_release(text) == numbers
+    assert parse_release(text) == numbers
 
 
 @pytest.mark.parametrize("kind", ["file", "fifo", "loop", "binary"])

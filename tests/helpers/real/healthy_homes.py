@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hermes_doctor.hermes.knowledge.versions import parse_release as numbers
+from hermes_doctor.hermes.knowledge import parse_release as numbers
 from tests.helpers.real.made_homes import Made
 
 NO_QQ = ("0.18.0", "0.18.1", "0.18.2")

@@ -12,12 +12,16 @@ from typing import Any
 
 from hermes_doctor.core.home import Home
 from hermes_doctor.diagnosis.probes import setting_inputs
+from hermes_doctor.hermes.knowledge import parse_release as numbers
 from hermes_doctor.hermes.knowledge.releases import Release
-from hermes_doctor.hermes.knowledge.versions import parse_release as numbers
-from hermes_doctor.hermes.settings import access, env_file, request_route, resolved
-from hermes_doctor.hermes.settings.document import Document
+from hermes_doctor.hermes.settings import env_file, platforms, request_route, resolved
+from hermes_doctor.hermes.settings.document import (
+    Document,
+    RequestSettings,
+    ResolvedValue,
+    Unresolved,
+)
 from hermes_doctor.hermes.settings.inputs import SettingInputs
-from hermes_doctor.hermes.settings.sourced_text import RequestSettings, ResolvedValue, Unresolved
 from tests.helpers.real.home_words import TASKS
 from tests.helpers.real.made_homes import Made
 from tools import lessons, real_home, releases
@@ -88,12 +92,12 @@ def _task(task: resolved.TaskSettings) -> list[str | None]:
     return [str(one) if one else None for one in plain]
 
 
-def _platform(seen: SettingInputs, one: access.Access) -> Fields:
+def _platform(seen: SettingInputs, one: platforms.Access) -> Fields:
     def value(answer: ResolvedValue | None) -> str | None:
         return answer.value if answer else None
 
     return {
-        "token": hashed(access.access_reader(seen, one.name).token_text()),
+        "token": hashed(platforms.access_reader(seen, one.name).token_text()),
         "home_channel": value(one.home_channel),
         "dm_policy": value(one.dm_policy),
         "group_policy": value(one.group_policy),

@@ -11,7 +11,7 @@ import pytest
 
 from hermes_doctor.hermes.processes import lineage
 from hermes_doctor.hermes.supervisors import docker
-from hermes_doctor.hermes.supervisors.unit import DOCKER, SYSTEMD_SYSTEM, Unit
+from hermes_doctor.hermes.supervisors.units import DOCKER, SYSTEMD_SYSTEM, Unit
 from tests.helpers import support
 from tests.helpers.fake_supervision import unit
 from tests.helpers.log_lines import NOON, entries, reading, unread

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.core.system.files import MEGABYTE
-from hermes_doctor.hermes.logs import block_reader, file_formats, rotated
+from hermes_doctor.hermes.logs import block_reader, entry, rotated
 from hermes_doctor.hermes.logs.entry import LogWindow, Unread
 from tests.helpers.log_lines import NOON, entries, line, reading, refuse, texts, unread, write
 
@@ -185,9 +185,7 @@ def test_packed_in_several_pieces(tmp_path: Path) -> None:
     parts = [line(NOON, f"{n}").encode() + b"\n" for n in range(300)]
     path = write(tmp_path / "a.gz", b"".join(map(gzip.compress, parts)), NOON)
 
-    found = rotated.entries(
-        [(path, "a.gz")], file_formats.HERMES_LOG, LogWindow(0), report_unread=refuse
-    )
+    found = rotated.entries([(path, "a.gz")], entry.HERMES_LOG, LogWindow(0), report_unread=refuse)
 
     assert [one.text for one in found] == [f"{n}" for n in range(300)]
 
@@ -298,9 +296,7 @@ def test_cut_while_read(home: Path) -> None:
     """A file that is emptied while it is read ends there."""
     path = home / "logs" / "gateway.log"
     write(path, [line(NOON, f"{n} {'x' * 100}") for n in range(20_000)], NOON)
-    stream = rotated.entries(
-        [(path, "a")], file_formats.HERMES_LOG, LogWindow(0), report_unread=refuse
-    )
+    stream = rotated.entries([(path, "a")], entry.HERMES_LOG, LogWindow(0), report_unread=refuse)
     next(stream)
     os.truncate(path, 0)
 
@@ -313,7 +309,7 @@ def test_written_to_while_read(home: Path) -> None:
     lines = [line(NOON, "one"), *["more"] * 99, line(NOON, "two"), line(NOON, "three ha")]
     write(path, "\n".join(lines).encode(), NOON)
     stream = rotated.entries(
-        [(path, "a")], file_formats.HERMES_LOG, LogWindow(0), report_unread=refuse, size=16
+        [(path, "a")], entry.HERMES_LOG, LogWindow(0), report_unread=refuse, size=16
     )
     assert next(stream).text == "one"
     with path.open("ab") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -32,3 +33,18 @@ def test_in_container(
     monkeypatch.setattr(lineage, "file_text", lambda pid, name: mounts)
 
     assert lineage.in_container() is inside
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        ("/usr/share/zoneinfo/Asia/Shanghai", "Asia/Shanghai"),
+        ("../usr/share/zoneinfo/posix/Europe/Berlin", "Europe/Berlin"),
+        ("/var/db/timezone/zoneinfo/right/UTC", "UTC"),
+        ("/etc/localtime", ""),
+    ],
+)
+def test_the_zone_of_this_machine(monkeypatch: pytest.MonkeyPatch, target: str, name: str) -> None:
+    """A copied file in place of a symlink names no zone."""
+    monkeypatch.setattr(os.path, "realpath", lambda path: target)
+    assert lineage.own_time_zone() == name

@@ -119,7 +119,7 @@ def test_missing_rights() -> None:
     """Another user's process: a clear reason, not an empty list."""
     look = (
         "import os, sys\n"
-        "from hermes_doctor.hermes.processes import gateway_processes, open_files, sockets\n"
+        "from hermes_doctor.hermes.processes import gateway_processes, sockets\n"
         "os.setuid(65534); sockets.connections(int(sys.argv[1]))"
     )
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:

@@ -7,8 +7,7 @@ import yaml
 from hypothesis import given, settings, strategies as st
 
 from hermes_doctor.hermes.settings import config_yaml
-from hermes_doctor.hermes.settings.document import Document, dotted_path
-from hermes_doctor.hermes.settings.sourced_text import Text
+from hermes_doctor.hermes.settings.document import Document, Text, dotted_path
 
 TEXT = """\
 # a comment

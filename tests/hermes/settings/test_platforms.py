@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from hermes_doctor.hermes.settings import network_endpoints, platforms
+from hermes_doctor.hermes.settings import platforms, urls
 from hermes_doctor.hermes.settings.inputs import Settings, parse_variables
-from hermes_doctor.hermes.settings.network_endpoints import Endpoint
 from hermes_doctor.hermes.settings.platforms import Platform
+from hermes_doctor.hermes.settings.urls import Endpoint
 from tests.helpers.gateway_home import QQ, TELEGRAM
 
 NEWEST = (0, 19, 0)
@@ -181,7 +181,7 @@ def test_env_file() -> None:
 )
 def test_proxy_forms(value: str, expected: tuple[str, str, int, str | None] | None) -> None:
     """As people write them; what is shown of one never has the password."""
-    found = network_endpoints.parse_proxy("X", value)
+    found = urls.parse_proxy("X", value)
 
     assert (found and found[1:]) == expected
     assert found is None or "p%40" not in found.name
@@ -207,7 +207,7 @@ def test_way_out(host: str, expected: str | None) -> None:
         "NO_PROXY": "inside.example, 10.0.0.0/8,*.corp",
     }
 
-    found = network_endpoints.proxy_for(settings(variables), host, ["TELEGRAM_PROXY"])
+    found = urls.proxy_for(settings(variables), host, ["TELEGRAM_PROXY"])
 
     assert (found and found.host) == expected
 
@@ -226,7 +226,7 @@ def test_providers() -> None:
         ],
     }
 
-    found = network_endpoints.provider_endpoints(
+    found = urls.provider_endpoints(
         settings({"DEEPSEEK_BASE_URL": "http://127.0.0.1:9/v1"}, config)
     )
 
@@ -235,4 +235,4 @@ def test_providers() -> None:
         "deepseek": ("127.0.0.1", 9),
         "claude": ("api.anthropic.com", 443),
     }
-    assert network_endpoints.provider_endpoints(settings({}, {"model": "just-a-name"})) == {}
+    assert urls.provider_endpoints(settings({}, {"model": "just-a-name"})) == {}

@@ -16,7 +16,7 @@ from hermes_doctor.core.model import CannotFix
 from hermes_doctor.hermes.processes import lineage
 from hermes_doctor.hermes.supervisors import find
 from hermes_doctor.hermes.supervisors.starters import is_wrapper_of
-from hermes_doctor.hermes.supervisors.unit import SYSTEMD_USER, Unit
+from hermes_doctor.hermes.supervisors.units import SYSTEMD_USER, Unit
 from hermes_doctor.repair.gateway.process_handle import open_process
 from hermes_doctor.repair.gateway.service_managers import SystemdManager, SystemdUnit
 from tests.helpers import support

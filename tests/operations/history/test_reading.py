@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.core import home as homes
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import Trouble
-from hermes_doctor.hermes.supervisors import job_names
 from hermes_doctor.operations.history import place, reading, summary
 from tests.helpers import budget, support
 from tests.helpers.histories import after, found, recorder, rows
@@ -171,8 +171,8 @@ def test_cut_off_in_the_middle_of_a_write(home: Home) -> None:
 
 def system_history(home: Home, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The history that the system's watch of the home writes, newer than the user's own."""
-    monkeypatch.setattr(job_names, "SYSTEM_STATE", folder / "var")
-    file = job_names.system_state_folder(home) / "history.db"
+    monkeypatch.setattr(homes, "SYSTEM_STATE", folder / "var")
+    file = homes.system_state_folder(home) / "history.db"
     recorder(folder, file=file, home=home).record(found("S"), after(days=2, hours=1))
     return file
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.core.system import time_limits
+from hermes_doctor.core.system import limits
 from hermes_doctor.core.system.privileges import Privileges
 from hermes_doctor.operations.learning.isolation import DoesNotStart, Lesson, ask_all
 
@@ -58,7 +58,7 @@ SLOW = "import json, time; time.sleep(1.5); print(json.dumps('done'))"
 
 def test_what_hangs_ends_on_a_busy_machine_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """The limit counts the seconds of the clock, whatever else the machine does."""
-    monkeypatch.setattr(time_limits, "factor", lambda: 20.0)
+    monkeypatch.setattr(limits, "factor", lambda: 20.0)
     began = time.monotonic()
 
     with pytest.raises(DoesNotStart, match="did not answer within 1 s"):

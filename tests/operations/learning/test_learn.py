@@ -16,7 +16,7 @@ import pytest
 
 from hermes_doctor.core.model import Trouble
 from hermes_doctor.hermes.installation.find import Installation
-from hermes_doctor.hermes.knowledge import data
+from hermes_doctor.hermes.knowledge.releases import shipped_releases
 from hermes_doctor.operations.learning import learn
 from tests.conftest import need_release
 from tests.helpers import damage, recorded_homes, support
@@ -162,7 +162,7 @@ def test_no_hermes(home: Path) -> None:
 
 def test_a_known_release(home: Path) -> None:
     """There is nothing to learn."""
-    recorded_homes.installed(home, data.shipped_releases()[-1])
+    recorded_homes.installed(home, shipped_releases()[-1])
 
     done = run(home, env={"PATH": "/nowhere"})
 
@@ -207,13 +207,13 @@ def test_nothing_learned_costs_one_stat(home: Path, monkeypatch: pytest.MonkeyPa
     """`check` looks for the folder, and opens nothing."""
     from hermes_doctor.core.home import Home
     from hermes_doctor.diagnosis.probes.probes import Probes
-    from hermes_doctor.hermes.knowledge import data
+    from hermes_doctor.hermes.knowledge import releases
 
     def refuse(*_: object) -> None:
         raise AssertionError("something was looked up")
 
     monkeypatch.setenv("XDG_DATA_HOME", str(home.parent / "data"))
-    monkeypatch.setattr(data, "learned_path", refuse)
+    monkeypatch.setattr(releases, "learned_path", refuse)
     recorded_homes.installed(home, "0.99.0")
     probes = Probes(Home(home))
     try:
@@ -225,30 +225,30 @@ def test_nothing_learned_costs_one_stat(home: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("content", ["", "[]", '{"format": 1}', '{"format": 99}', "nonsense"])
 def test_a_file_that_is_not_one(home: Path, monkeypatch: pytest.MonkeyPatch, content: str) -> None:
     """It is ignored."""
-    from hermes_doctor.hermes.knowledge import data
+    from hermes_doctor.hermes.knowledge import releases
 
     monkeypatch.setenv("XDG_DATA_HOME", str(home.parent / "data"))
-    path = data.learned_path("0.99.0", None, os.getuid())
+    path = releases.learned_path("0.99.0", None, os.getuid())
     assert path is not None
     support.put(path, content)
     for folder in list(path.parents)[:3]:
         folder.chmod(0o700)
 
-    assert data.load_learned(path) is None
-    assert data.learned_path("../0.1", None, 0) is None
+    assert releases.load_learned(path) is None
+    assert releases.learned_path("../0.1", None, 0) is None
 
 
 def test_what_is_stored_is_read_again(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same values; a commit has a file of its own."""
-    from hermes_doctor.hermes.knowledge import data
+    from hermes_doctor.hermes.knowledge import releases
 
     monkeypatch.setenv("XDG_DATA_HOME", str(home.parent / "data"))
-    told = data.Learned("0.99.0", "ab" * 20, 40, 30, {"cron": {"a": ["b"]}})
-    path = data.learned_path("0.99.0", told.commit, 7)
+    told = releases.Learned("0.99.0", "ab" * 20, 40, 30, {"cron": {"a": ["b"]}})
+    path = releases.learned_path("0.99.0", told.commit, 7)
     assert path is not None
     assert path.parts[-2:] == ("7", "0.99.0-abababababab.json")
-    support.put(path, json.dumps(data.learned_document(told)))
+    support.put(path, json.dumps(releases.learned_document(told)))
     for folder in list(path.parents)[:3]:
         folder.chmod(0o700)
 
-    assert data.load_learned(path) == told
+    assert releases.load_learned(path) == told

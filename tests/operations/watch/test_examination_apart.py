@@ -124,7 +124,7 @@ from tests.helpers.watch_parts import copies, report
 def examine():
     before = set(sys.modules)
     import NAMES
-    from hermes_doctor.hermes.knowledge.data import load_knowledge, loaded_names
+    from hermes_doctor.hermes.knowledge.releases import load_knowledge, loaded_names
     known = loaded_names()
     load_knowledge("networks")
     loaded = len(set(sys.modules) - before) + len(set(loaded_names()) - set(known))

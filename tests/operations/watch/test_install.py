@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.cli import watch_service
+from hermes_doctor.core import home as homes
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import CannotFix, Trouble
 from hermes_doctor.core.preferences import places
-from hermes_doctor.hermes.supervisors import job_names
 from hermes_doctor.operations.history import place
 from hermes_doctor.operations.watch import assembly, install
 from hermes_doctor.operations.watch.store import WatchStateFiles
@@ -336,7 +336,7 @@ def test_a_failed_installation_leaves_no_folder(
     """Neither for its state nor for the mutes; what was there before stays."""
     state, etc = tmp_path / "var" / "lib", tmp_path / "etc" / "hermes-doctor"
     state.mkdir(parents=True)
-    monkeypatch.setattr(job_names, "SYSTEM_STATE", state)
+    monkeypatch.setattr(homes, "SYSTEM_STATE", state)
     monkeypatch.setattr(install, "SYSTEM_STATE", state)
     monkeypatch.setattr(places, "SYSTEM", etc)
 

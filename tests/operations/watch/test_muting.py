@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.core.model import Report, Trouble
-from hermes_doctor.core.preferences import mute_store, mutes, places
+from hermes_doctor.core.preferences import mutes, places
 from hermes_doctor.operations.watch import consent
 from hermes_doctor.operations.watch.muting import Muting
 from tests.helpers.watch_parts import finding, report, watch
@@ -31,7 +31,7 @@ def mute(one: Report, hours: float | None = None, *, sticky: bool = False) -> No
     made = mutes.made_for(
         one.findings, "/home", "A", None, at=now, until=until, sticky=sticky, because=""
     )
-    mute_store.add(made)
+    mutes.add(made)
 
 
 def kinds(home: Path, *reports: Report) -> list[tuple[str, bool]]:
@@ -47,7 +47,7 @@ def test_a_muted_problem_is_marked(home: Path) -> None:
     """The watch still says that it is there."""
     mute(SICK)
     assert kinds(home, SICK, SICK) == [("start", False), ("found", True)]
-    assert len(mute_store.load()) == 1
+    assert len(mutes.load()) == 1
 
 
 def test_a_mute_ends_with_its_problem(home: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_mute_ends_with_its_problem(home: Path) -> None:
         ("gone", True),
         ("new", False),
     ]
-    assert mute_store.load() == []
+    assert mutes.load() == []
 
 
 def test_a_sticky_mute_stays(home: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_problem_that_gets_worse(home: Path) -> None:
     mute(SICK)
     worse = report(finding("A", "critical"))
     assert kinds(home, SICK, worse)[1:] == [("found", True), ("note", False), ("worse", False)]
-    assert mute_store.load() == []
+    assert mutes.load() == []
 
 
 def test_a_mute_whose_time_is_over(home: Path) -> None:
@@ -84,8 +84,8 @@ def test_a_mute_whose_time_is_over(home: Path) -> None:
     made, heard, _ = watch(home, [SICK, SICK, SICK])
     made.mark_muted = Muting().mark
     made.round(begins=True)
-    [known] = mute_store.load()
-    mute_store.add(known._replace(until=datetime.now(UTC) - timedelta(seconds=1)))
+    [known] = mutes.load()
+    mutes.add(known._replace(until=datetime.now(UTC) - timedelta(seconds=1)))
     made.round(begins=False)
     made.round(begins=False)
     assert heard.kinds == ["start", "found", "note", "unmuted"]
@@ -129,7 +129,7 @@ def test_a_mute_made_before_its_problem_learns_the_subjects(home: Path) -> None:
     """It ends when there is another one."""
     now = datetime.now(UTC)
     made = mutes.made_for([], "/home", "A", None, at=now, until=None, sticky=True, because="")
-    mute_store.add(made)
+    mutes.add(made)
     both = report(finding("A"), finding("A", subject="other"))
     assert kinds(home, WELL, SICK, both)[1:] == [
         ("new", True),
@@ -146,7 +146,7 @@ def test_a_mute_that_cannot_be_removed(home: Path, monkeypatch: pytest.MonkeyPat
         raise Trouble("Could not write it.")
 
     mute(SICK)
-    monkeypatch.setattr(mute_store, "replace", refuse)
+    monkeypatch.setattr(mutes, "replace", refuse)
     marks = Muting()
     assert marks.mark(SICK)[0].findings[0].muted
     assert marks.mark(WELL)[1] == [

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.core import home
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import Severity
-from hermes_doctor.hermes.supervisors import job_names
 from hermes_doctor.operations.watch import state, store as stores
 from hermes_doctor.operations.watch.changes import CurrentFinding
 from hermes_doctor.operations.watch.state import FailedRepair, WatchState
@@ -142,16 +142,16 @@ def test_it_is_taken_away_without_a_trace(tmp_path: Path) -> None:
 def test_where_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the user's state lies, and not where a relative path would lead."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert job_names.state_folder() == tmp_path / "hermes-doctor"
+    assert home.state_folder() == tmp_path / "hermes-doctor"
     monkeypatch.setenv("XDG_STATE_HOME", "not/absolute")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert job_names.state_folder() == tmp_path / ".local/state/hermes-doctor"
+    assert home.state_folder() == tmp_path / ".local/state/hermes-doctor"
 
 
 def test_names_are_fit_for_a_unit() -> None:
     """Names are fit for a unit."""
     names = [
-        job_names.identity(Home(Path(path)))
+        home.identity(Home(Path(path)))
         for path in ("/home/a/.hermes", "/home/b/.hermes", "/h/profiles/x y\n%z", "/", "/…")
     ]
 

@@ -17,7 +17,7 @@ from hermes_doctor.diagnosis.probes.pulse import Pulse
 from hermes_doctor.hermes.logs import stream
 from hermes_doctor.hermes.processes.process_stat import ProcessDetails
 from hermes_doctor.hermes.processes.sockets import Connection
-from hermes_doctor.hermes.supervisors.unit import SYSTEMD_USER, Unit
+from hermes_doctor.hermes.supervisors.units import SYSTEMD_USER, Unit
 from hermes_doctor.operations.watch import what_changed
 
 PID = 4711

@@ -25,7 +25,7 @@ from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.diagnosis.probes.pulse import Pulse
 from hermes_doctor.hermes.supervisors import docker, systemd
 from hermes_doctor.hermes.supervisors.find import Supervision
-from hermes_doctor.hermes.supervisors.unit import (
+from hermes_doctor.hermes.supervisors.units import (
     DOCKER,
     LAUNCHD,
     OTHER,

@@ -18,7 +18,7 @@ from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.hermes.installation.find import Installation
 from hermes_doctor.hermes.supervisors.find import Supervision
 from hermes_doctor.hermes.supervisors.systemd import Scope
-from hermes_doctor.hermes.supervisors.unit import SYSTEMD_USER, Unit, home_of
+from hermes_doctor.hermes.supervisors.units import SYSTEMD_USER, Unit, home_of
 from hermes_doctor.repair.gateway import control
 from hermes_doctor.repair.gateway.detached import Detached
 from hermes_doctor.repair.gateway.hermes_command import profile_arguments, unit_name

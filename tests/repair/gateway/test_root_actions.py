@@ -16,10 +16,16 @@ import pytest
 from hermes_doctor.backup.records import last_ask
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import CannotFix, CouldNotLook, Trouble
-from hermes_doctor.core.system import open_files, privileges, root_parent, separate_process
+from hermes_doctor.core.system import (
+    open_files,
+    open_files as open_files_module,
+    privileges,
+    root_parent,
+    separate_process,
+)
 from hermes_doctor.core.system.files import snapshot
 from hermes_doctor.diagnosis.probes import root_actions as looks
-from hermes_doctor.hermes.processes import open_files as open_files_module, process_stat
+from hermes_doctor.hermes.processes import process_stat
 from hermes_doctor.hermes.supervisors.systemd import system_scope
 from hermes_doctor.repair.gateway import root_actions, startup_proof
 from hermes_doctor.repair.gateway.detached import Detached

@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.backup.records.journal import MachineActionRecord
-from hermes_doctor.core.home import Home
+from hermes_doctor.core.home import Home, identity, state_folder
 from hermes_doctor.core.model import CannotFix
 from hermes_doctor.core.system import crontab
 from hermes_doctor.core.system.accounts import account
 from hermes_doctor.hermes.supervisors import starters
-from hermes_doctor.hermes.supervisors.job_names import identity, state_folder
 from hermes_doctor.hermes.supervisors.starters import find_keeper
 from hermes_doctor.repair.steps.machine import action_from_record
 from hermes_doctor.repair.steps.restart_actions import InstallCrontabLine

@@ -18,10 +18,10 @@ from hermes_doctor.core.message import (
     text,
 )
 from hermes_doctor.core.model import Evidence, Finding, Severity
+from hermes_doctor.core.redaction import redact_log_text
 from hermes_doctor.diagnosis.plugins.log_rules.incident import QUOTES, Incident, Quote
 from hermes_doctor.diagnosis.plugins.log_rules.rule import KEYS
 from hermes_doctor.hermes.logs.entry import LogEntry
-from hermes_doctor.hermes.logs.secrets import redact_log_text
 from hermes_doctor.hermes.settings.resolved import Resolved, Route
 
 _LONG, _REASON = 240, 120
@@ -145,7 +145,7 @@ def _filled(template: str, incident: Incident) -> Message:
     for name in _PLACE.findall(template):
         value = _told(name, fields.get(name) or _UNNAMED.get(name, "?"))
         if name == "platform":
-            from hermes_doctor.hermes.knowledge.data import load_knowledge
+            from hermes_doctor.hermes.knowledge.releases import load_knowledge
 
             known = load_knowledge("platforms")["platforms"].get(value.lower())
             value = str(known["label"]) if known else value

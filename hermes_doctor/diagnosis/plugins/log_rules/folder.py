@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook, Finding, Partly, Skip, known_or
-from hermes_doctor.core.system import looked_at
+from hermes_doctor.core.system import remembered_files
 from hermes_doctor.core.system.files import list_folder, reason
 from hermes_doctor.diagnosis.plugins.built_in import computed
 from hermes_doctor.diagnosis.plugins.declare import Check
@@ -183,7 +183,7 @@ def _look(probes: Probes, folder: Folder) -> Iterator[Finding | CouldNotLook | P
     from hermes_doctor.diagnosis.plugins.log_rules.ask_logs import ask
 
     asked = ask(probes, folder.rule_set.rules, folder.reader, folder.symptoms)
-    looked_at.note_moment(asked.until)
+    remembered_files.note_moment(asked.until)
     if any(incident.cleared_at is None for incident in asked.incidents):
         from hermes_doctor.diagnosis.plugins.log_rules.findings import findings
 
@@ -226,7 +226,7 @@ def _settings(probes: Probes) -> Resolved | None:
 
 def _place_of_key(probes: Probes, provider: str | None, route: Route | None) -> str:
     """Where the key of a provider is set; empty if that is unknown or not one single place."""
-    from hermes_doctor.hermes.settings.sourced_text import CONFIG, ENV
+    from hermes_doctor.hermes.settings.document import CONFIG, ENV
 
     resolved = _settings(probes)
     if resolved is None:

@@ -20,7 +20,7 @@ from hermes_doctor.diagnosis.probes.network import reach, verdict
 from hermes_doctor.diagnosis.probes.network.reach import NeededHost, StageFailed, Trust
 from hermes_doctor.diagnosis.probes.network.verdict import ProviderVerdict
 from hermes_doctor.hermes.settings.inputs import Settings
-from hermes_doctor.hermes.settings.network_endpoints import Endpoint, Proxy, proxy_for
+from hermes_doctor.hermes.settings.urls import Endpoint, Proxy, proxy_for
 
 if TYPE_CHECKING:
     from hermes_doctor.diagnosis.probes.network.request import Request

@@ -14,10 +14,10 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 
 from hermes_doctor.core.lazy import NamedTuple
-from hermes_doctor.core.system import time_limits
+from hermes_doctor.core.system import limits
 from hermes_doctor.hermes.settings.inputs import Settings
-from hermes_doctor.hermes.settings.network_endpoints import Endpoint, Proxy, proxy_for
 from hermes_doctor.hermes.settings.platforms import Platform
+from hermes_doctor.hermes.settings.urls import Endpoint, Proxy, proxy_for
 
 PATIENCE = 4.0
 """Seconds for each host, all stages together."""
@@ -112,7 +112,7 @@ def test_hosts(hosts: Iterable[NeededHost], settings: Settings) -> list[HostResu
     ]
     for thread in threads:
         thread.start()
-    end = time.monotonic() + time_limits.stretch(PATIENCE + 1)
+    end = time.monotonic() + limits.stretch(PATIENCE + 1)
     for thread in threads:
         thread.join(max(0.0, end - time.monotonic()))
     late = "no answer from the name server"
@@ -200,7 +200,7 @@ def proxy_login(proxy: Proxy | None) -> dict[str, str]:
 def _dial(places: Sequence[tuple[str, int]], began: float, stage: str) -> socket.socket:
     why = "the name has no address"
     for n, place in enumerate(places):
-        left = time_limits.stretch(PATIENCE) - (time.monotonic() - began)
+        left = limits.stretch(PATIENCE) - (time.monotonic() - began)
         if left <= 0:
             break
         try:

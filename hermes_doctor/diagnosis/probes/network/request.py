@@ -19,9 +19,9 @@ from hermes_doctor.core.lazy import EMPTY, NamedTuple
 from hermes_doctor.diagnosis.probes.network import verdict
 from hermes_doctor.diagnosis.probes.network.reach import Trust
 from hermes_doctor.hermes.settings import request_route, resolved, urls
+from hermes_doctor.hermes.settings.document import ENV, PROCESS, RequestSettings, Unresolved
 from hermes_doctor.hermes.settings.inputs import SettingInputs
 from hermes_doctor.hermes.settings.resolved import Resolved, Route
-from hermes_doctor.hermes.settings.sourced_text import ENV, PROCESS, RequestSettings, Unresolved
 
 MOST = 8
 """The maximum number of providers that are asked."""

@@ -11,8 +11,8 @@ from hermes_doctor.diagnosis.plugins.built_in import builtin
 from hermes_doctor.diagnosis.plugins.log_causes import table_source
 from hermes_doctor.diagnosis.plugins.log_causes.place import MOST_LOGGERS, PARTS
 from hermes_doctor.diagnosis.plugins.log_causes.place_reader import PlaceReader, fields_of
-from hermes_doctor.hermes.knowledge.data import load_knowledge
 from hermes_doctor.hermes.knowledge.logging_calls import calls_of, known_releases
+from hermes_doctor.hermes.knowledge.releases import load_knowledge
 
 
 @functools.cache

@@ -15,7 +15,7 @@ import pytest
 from hermes_doctor.diagnosis.probes.network import reach
 from hermes_doctor.diagnosis.probes.network.reach import NeededHost
 from hermes_doctor.hermes.settings.inputs import Settings
-from hermes_doctor.hermes.settings.network_endpoints import Endpoint, Proxy, parse_proxy
+from hermes_doctor.hermes.settings.urls import Endpoint, Proxy, parse_proxy
 from tests.helpers.certificates import certificate as certificate
 
 NOTHING = Settings({}, frozenset(), {}, ())

@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
+from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.hermes.supervisors import unit_file
+from hermes_doctor.hermes.supervisors import units
+from hermes_doctor.repair.gateway.service_managers import SystemdManager, SystemdUnit
 from tests.helpers import support
+from tests.helpers.unit_ends import CRASHED, NEVER, STOPPED, WAITED
 
 UNIT = """
 # a comment
@@ -32,7 +35,7 @@ def test_reads(tmp_path: Path) -> None:
     """Sections, comments, lines that go on, quotes, prefixes and specifiers."""
     path = support.put(tmp_path / "x.service", UNIT)
 
-    found = unit_file.load(path, [tmp_path])
+    found = units.load(path, [tmp_path])
 
     say = {"h": "/home/alice"}
     assert found.program(say) == [
@@ -43,7 +46,7 @@ def test_reads(tmp_path: Path) -> None:
         "PLAIN": "1",
         "EMPTY": "",
     }
-    assert unit_file.expand_specifiers(found.last("WorkingDirectory"), say) == "/home/alice/work"
+    assert units.expand_specifiers(found.last("WorkingDirectory"), say) == "/home/alice/work"
     assert found.last("Restart") == ""
     assert found.files == (path,)
 
@@ -58,7 +61,7 @@ def test_drop_ins(tmp_path: Path) -> None:
     support.put(strong / "hermes-gateway.service.d/note.txt", "[Service]\nRestart=no\n")
     (strong / "hermes-gateway.service.d/30.conf").symlink_to("/dev/null")
 
-    found = unit_file.load(path, [strong, weak])
+    found = units.load(path, [strong, weak])
 
     assert found.last("Restart") == "always"
     assert found.environment({}) == {"A": "b"}
@@ -69,7 +72,7 @@ def test_variables_of_a_file(tmp_path: Path) -> None:
     """What a file of variables says comes last; a missing one says nothing."""
     env = support.put(tmp_path / "vars", "# no\nHERMES_HOME='/srv/hermes'\n; no\nbroken\n")
     text = f"[Service]\nEnvironmentFile=-{env}\nEnvironmentFile=/gone\nEnvironment=HERMES_HOME=/x\n"
-    found = unit_file.load(support.put(tmp_path / "x.service", text), [])
+    found = units.load(support.put(tmp_path / "x.service", text), [])
 
     assert found.environment({}) == {"HERMES_HOME": "/srv/hermes"}
 
@@ -91,17 +94,17 @@ def test_variables_of_a_file(tmp_path: Path) -> None:
 )
 def test_spans(text: str, seconds: float | None) -> None:
     """Times as systemd writes them."""
-    assert unit_file.parse_time_span(text) == seconds
+    assert units.parse_time_span(text) == seconds
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=300))
 def test_any_text(text: str) -> None:
     """Nothing in a file makes the reader stumble."""
-    found: unit_file.Settings = {}
-    unit_file.parse(f"[Service]\n{text}", found)
-    definition = unit_file.Definition((), found)
+    found: units.Settings = {}
+    units.parse(f"[Service]\n{text}", found)
+    definition = units.Definition((), found)
     definition.program({})
-    unit_file.parse_time_span(text)
+    units.parse_time_span(text)
     assert all(isinstance(value, str) for values in found.values() for value in values)
 
 
@@ -110,6 +113,41 @@ def test_not_a_file(tmp_path: Path) -> None:
     (tmp_path / "x.service").mkdir()
 
     with pytest.raises(CouldNotLook):
-        unit_file.load(tmp_path / "x.service", [])
+        units.load(tmp_path / "x.service", [])
     with pytest.raises(FileNotFoundError):
-        unit_file.load(tmp_path / "y.service", [])
+        units.load(tmp_path / "y.service", [])
+
+
+@pytest.mark.parametrize("restart", ["always", "on-failure", "no"])
+@pytest.mark.parametrize(
+    ("changes", "stopped"),
+    [
+        ({}, True),
+        ({"ActiveState": "inactive", "Result": "success", "ExecMainStatus": "0"}, True),
+        ({"Result": "timeout"}, True),
+        ({"ActiveState": "deactivating"}, True),
+        ({"ActiveState": "active"}, False),
+        ({"ActiveState": "activating"}, False),
+        ({"Result": "watchdog"}, False),
+        (CRASHED, False),
+        ({"InactiveExitTimestampMonotonic": "647000000"}, False),  # a later start failed
+        (WAITED, True),
+        (WAITED | {"ActiveState": "failed"}, False),  # systemd gave it up
+        (WAITED | {"StateChangeTimestampMonotonic": "660000000"}, False),  # `reset-failed`
+        (NEVER, False),
+    ],
+)
+def test_stopped_on_purpose(
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, str],
+    stopped: bool,
+    restart: str,
+) -> None:
+    """The order of the ends decides, whatever the restart setting and the exit status are."""
+    told = STOPPED | {"Restart": restart} | changes
+    monkeypatch.setattr(SystemdManager, "property_of", lambda _, unit, name: told[name])
+
+    unit = SystemdUnit(Home(home), "x.service", SystemdManager(None))
+
+    assert unit.was_stopped_on_purpose() is stopped

@@ -10,7 +10,7 @@ import yaml
 
 from hermes_doctor.core.model import CannotFix
 from hermes_doctor.hermes.settings import config_yaml
-from hermes_doctor.hermes.settings.edit.edits import Path
+from hermes_doctor.hermes.settings.edits import Path
 
 MARK = "\ufeff"
 
@@ -25,7 +25,14 @@ class Nodes:
             self.root = config_yaml.compose(text)
         except yaml.YAMLError as error:
             raise CannotFix("config.yaml does not parse. Repair that first.") from error
-        self._used = self._uses()
+        self._used: dict[int, int] = {}
+        """How often each node is used; more than once means an anchor with aliases."""
+        left = [self.root] if self.root else []
+        while left:
+            node = left.pop()
+            self._used[id(node)] = self._used.get(id(node), 0) + 1
+            if self._used[id(node)] == 1:
+                left += list(_children(node))
 
     def find(self, path: Path) -> yaml.Node | None:
         """Return the node that is used for a path: the last one if a key occurs twice."""
@@ -88,17 +95,6 @@ class Nodes:
         """Return the line ending of this file."""
         return ending_at(self.text, self.line_end(0)) or "\n"
 
-    def _uses(self) -> dict[int, int]:
-        """Count how often each node is used; more than once means an anchor with aliases."""
-        found: dict[int, int] = {}
-        left = [self.root] if self.root else []
-        while left:
-            node = left.pop()
-            found[id(node)] = found.get(id(node), 0) + 1
-            if found[id(node)] == 1:
-                left += list(_children(node))
-        return found
-
     def _refuse_shared(self, node: yaml.Node | None, path: Path) -> None:
         if node is not None and self._used.get(id(node), 0) > 1:
             raise CannotFix(
@@ -152,7 +148,7 @@ def scalar(value: Any, style: str | None = None) -> str:
         return _dumped(value, flow=True)
     if style == "'" and "'" not in value and value.isprintable():
         return f"'{value}'"
-    if style != '"' and _PLAIN.fullmatch(value) and _is_text(value):
+    if style != '"' and _PLAIN.fullmatch(value) and isinstance(yaml.safe_load(value), str):
         return value
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"' if value.isprintable() else _quoted(value)
@@ -183,11 +179,6 @@ def _dumped(value: Any, *, flow: bool) -> str:
 def _quoted(value: str) -> str:
     said: str = yaml.dump(value, Dumper=yaml.SafeDumper, default_style='"', width=_WIDE)
     return said.rstrip("\n")
-
-
-def _is_text(value: str) -> bool:
-    """Tell whether YAML reads it as text, not as a number, a boolean or a date."""
-    return isinstance(yaml.safe_load(value), str)
 
 
 def is_same(first: Any, second: Any) -> bool:

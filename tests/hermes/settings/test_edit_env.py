@@ -11,8 +11,8 @@ from hermes_doctor.core.model import CannotFix
 from hermes_doctor.core.system.files import snapshot
 from hermes_doctor.hermes.knowledge.releases import Release
 from hermes_doctor.hermes.settings import env_file
-from hermes_doctor.hermes.settings.edit.edits import Assign, EnvEdit, ReplaceLine, Unset
-from hermes_doctor.hermes.settings.edit.env_text import apply_edits
+from hermes_doctor.hermes.settings.edit_env import apply_edits
+from hermes_doctor.hermes.settings.edits import Assign, EnvEdit, ReplaceLine, Unset
 from hermes_doctor.hermes.settings.env_file import EnvFile
 from tests.helpers import budget
 

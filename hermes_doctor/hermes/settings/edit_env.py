@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from hermes_doctor.core import redaction
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CannotFix
-from hermes_doctor.hermes.settings.edit.edits import Assign, EnvEdit, ReplaceLine, Unset
+from hermes_doctor.hermes.settings.edits import Assign, EnvEdit, ReplaceLine, Unset
 
 Reader = Callable[[bytes], Sequence["dict[str, str]"]]
 """Reads .env as each of Hermes' parsers does."""

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, assume, given, settings, strategies as st
 
 from hermes_doctor.core.model import CannotFix
 from hermes_doctor.hermes.settings.config_yaml import parse
-from hermes_doctor.hermes.settings.edit.edits import ConfigEdit, Drop, Put, Rename
-from hermes_doctor.hermes.settings.edit.yaml_text import apply_edits
+from hermes_doctor.hermes.settings.edit_yaml import apply_edits
+from hermes_doctor.hermes.settings.edits import ConfigEdit, Drop, Put, Rename
 from tests.helpers import budget
 from tests.helpers.random_yaml import NEW, SCALARS, files, paths
 

@@ -9,10 +9,9 @@ from typing import Any
 import yaml
 
 from hermes_doctor.core.model import CannotFix
-from hermes_doctor.hermes.settings import config_yaml
+from hermes_doctor.hermes.settings import config_yaml, yaml_nodes
 from hermes_doctor.hermes.settings.document import dotted_path
-from hermes_doctor.hermes.settings.edit import yaml_nodes
-from hermes_doctor.hermes.settings.edit.edits import (
+from hermes_doctor.hermes.settings.edits import (
     ConfigEdit,
     Drop,
     Path,
@@ -20,7 +19,7 @@ from hermes_doctor.hermes.settings.edit.edits import (
     Rename,
     apply_to_values,
 )
-from hermes_doctor.hermes.settings.edit.yaml_nodes import MARK, Nodes, is_empty
+from hermes_doctor.hermes.settings.yaml_nodes import MARK, Nodes, is_empty
 
 
 def apply_edits(data: bytes, edits: Sequence[ConfigEdit], name: str = config_yaml.NAME) -> bytes:
@@ -57,7 +56,13 @@ def _done(content: str, edit: ConfigEdit) -> str:
     if isinstance(edit, Put):
         return _put(Nodes(content), edit.path, edit.value)
     if isinstance(edit, Rename):
-        return _renamed(Nodes(content), edit)
+        nodes = Nodes(content)
+        above = nodes.find(edit.path[:-1])
+        if nodes.find(edit.path) is None or not isinstance(above, yaml.MappingNode):
+            return nodes.text
+        key = _key(nodes, edit.path)
+        said = yaml_nodes.scalar(edit.new, key.style)
+        return nodes.text[: nodes.start(key)] + said + nodes.text[nodes.end(key) :]
     nodes = Nodes(content)
     while nodes.find(edit.path) is not None:
         content = _dropped(nodes, edit)
@@ -84,16 +89,11 @@ def _put(nodes: Nodes, path: Path, value: Any) -> str:
         else yaml_nodes.scalar(value, style)
     )
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and isinstance(path[-1], str):
-        return _beside_key(nodes, path, node, said)
+        colon = nodes.text.index(":", nodes.end(_key(nodes, path))) + 1
+        kept = nodes.text[colon : nodes.start(node)].rstrip(" \t\r\n")
+        return f"{nodes.text[:colon]} {said}{kept}{nodes.text[nodes.end(node) :]}"
     gap = " " if is_empty(node) else ""
     return nodes.text[:start] + gap + said + nodes.text[end:]
-
-
-def _beside_key(nodes: Nodes, path: Path, node: yaml.Node, said: str) -> str:
-    """Replace the lines under a key by one line; what is next to the key stays there."""
-    colon = nodes.text.index(":", nodes.end(_key(nodes, path))) + 1
-    kept = nodes.text[colon : nodes.start(node)].rstrip(" \t\r\n")
-    return f"{nodes.text[:colon]} {said}{kept}{nodes.text[nodes.end(node) :]}"
 
 
 def _key(nodes: Nodes, path: Path) -> yaml.ScalarNode:
@@ -173,7 +173,9 @@ def _added(nodes: Nodes, path: Path, value: Any) -> str:
         value = {part: value}
     above, part = nodes.find(path[:place]), path[place]
     if above is None:
-        return _first(nodes, {part: value})
+        content = nodes.text
+        gap = "" if content in ("", MARK) or content.endswith(("\n", "\r")) else nodes.newline()
+        return content + gap + _lines(nodes, {part: value}, 0) + nodes.newline()
     if isinstance(above, yaml.ScalarNode):
         if above.value not in ("", "null", "~", "Null", "NULL") or above.style or not place:
             raise CannotFix(
@@ -188,25 +190,14 @@ def _added(nodes: Nodes, path: Path, value: Any) -> str:
         )
     pair = {part: value} if isinstance(above, yaml.MappingNode) else [value]
     if above.flow_style or not above.value:
-        return _into_braces(nodes, above, pair)
+        said = yaml_nodes.flow(pair)[1:-1]
+        if above.value:
+            last = above.value[-1]
+            at = max(nodes.end(one) for one in (last if isinstance(last, tuple) else (last,)))
+            return nodes.text[:at] + ", " + said + nodes.text[at:]
+        at = nodes.end(above) - 1
+        return nodes.text[:at] + said + nodes.text[at:]
     return _below(nodes, above, pair)
-
-
-def _first(nodes: Nodes, pair: Any) -> str:
-    """Add the first setting to a file that has none."""
-    content = nodes.text
-    gap = "" if content in ("", MARK) or content.endswith(("\n", "\r")) else nodes.newline()
-    return content + gap + _lines(nodes, pair, 0) + nodes.newline()
-
-
-def _into_braces(nodes: Nodes, above: yaml.CollectionNode, pair: Any) -> str:
-    said = yaml_nodes.flow(pair)[1:-1]
-    if above.value:
-        last = above.value[-1]
-        at = max(nodes.end(one) for one in (last if isinstance(last, tuple) else (last,)))
-        return nodes.text[:at] + ", " + said + nodes.text[at:]
-    at = nodes.end(above) - 1
-    return nodes.text[:at] + said + nodes.text[at:]
 
 
 def _below(nodes: Nodes, above: yaml.CollectionNode, pair: Any) -> str:
@@ -215,18 +206,6 @@ def _below(nodes: Nodes, above: yaml.CollectionNode, pair: Any) -> str:
     indent = nodes.column(first[0]) if isinstance(first, tuple) else nodes.column(above)
     at = nodes.line_end(nodes.end(above))
     return nodes.text[:at] + nodes.newline() + _lines(nodes, pair, indent) + nodes.text[at:]
-
-
-# -- renaming and dropping --------------------------------------------------------------------
-
-
-def _renamed(nodes: Nodes, edit: Rename) -> str:
-    above = nodes.find(edit.path[:-1])
-    if nodes.find(edit.path) is None or not isinstance(above, yaml.MappingNode):
-        return nodes.text
-    key = _key(nodes, edit.path)
-    said = yaml_nodes.scalar(edit.new, key.style)
-    return nodes.text[: nodes.start(key)] + said + nodes.text[nodes.end(key) :]
 
 
 def _dropped(nodes: Nodes, edit: Drop) -> str:

@@ -1,1 +1,0 @@
-"""Tests of hermes_doctor.hermes.settings.edit."""
