@@ -287,5 +287,5 @@ def run(
         prepare = update_guard.prepare_chat_update if from_chat else update_guard.prepare_update
         return int(not prepare(where, vault=vault, force=force, json=json))
 
-    as_root = separate_work.is_in_container(where)
-    return separate_work.run(where, work, load_plugins(None), vault=vault, as_root=as_root)
+    actions = separate_work.actions_of_updates(where)
+    return separate_work.run(where, work, load_plugins(None), vault=vault, actions=actions)

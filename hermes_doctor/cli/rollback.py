@@ -61,8 +61,8 @@ def rollback(
     where = homes.find(home) if home else home_with_records(homes.find(None))
     repeat = repeat_options(named_home(home))
     work = lambda: _rollback(where, update, repeat, keep_data=keep_data, yes=yes, json=json)  # noqa: E731
-    as_root = separate_work.is_in_container(where)
-    return separate_work.run(where, work, load_plugins(None), as_root=as_root)
+    actions = separate_work.actions_of_updates(where)
+    return separate_work.run(where, work, load_plugins(None), actions=actions)
 
 
 def _rollback(
@@ -146,7 +146,7 @@ def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Back
         raise Trouble(
             "This update has no backup. To reinstall only the previous Hermes: add --keep-data"
         )
-    plan = rollback.plan(home, update, images.hermes_in_place_of(update.before))
+    plan = rollback.plan(home, update, images.hermes_in_place_of(update.before, home))
     rollback.refuse_holders(home, update, keep_data=keep_data)
     if keep_data or update.backup is None:
         return plan, None

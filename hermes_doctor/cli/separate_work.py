@@ -116,16 +116,13 @@ def watch_as_root(home: Home) -> None:
     watch_home(home.path, of_anybody=True)
 
 
-def is_in_container(home: Home) -> bool:
-    """Whether root has found a container of another user's home, whose image only root may change.
-
-    An update of such a home, and the way back, work with root's rights.
-    """
+def actions_of_updates(home: Home) -> Mapping[str, Action]:
+    """What root does for an update of another user's home, whose Hermes may be in a container."""
     from hermes_doctor.cli import separate_look
-    from hermes_doctor.diagnosis.probes.root_actions import Containers
+    from hermes_doctor.operations.updates import root_actions
 
     owner = separate_look.owner_of(home.path)
-    return owner is not None and bool(Containers(home.path, owner.uid).find())
+    return root_actions.actions(home.path, owner.uid) if owner else EMPTY
 
 
 def _has_backups(vault: Path, home: Home) -> bool:

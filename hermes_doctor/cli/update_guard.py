@@ -128,15 +128,13 @@ def _guarded(
         return update.id if update else None
 
     def as_owner(work: Callable[[], T]) -> T:
-        if as_root:
-            return work()
-        actions = {"keep_update_lock": lambda *, descriptors: keep(*descriptors)}
+        actions = {
+            **separate_work.actions_of_updates(where),
+            "keep_update_lock": lambda *, descriptors: keep(*descriptors),
+        }
         return separate_work.do(where, work, plugins, otherwise=work, vault=vault, actions=actions)
 
     with contextlib.ExitStack() as held:
-        as_root = separate_work.is_in_container(where)
-        if as_root:
-            separate_work.watch_as_root(where)
         id = as_owner(prepare)
         if id is None:
             return 2

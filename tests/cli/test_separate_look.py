@@ -122,10 +122,11 @@ def opened_by_root(command: tuple[str, ...], home: Path, log: Path) -> tuple[lis
     assert done.returncode in expected or (refused and done.returncode == 2), done.stderr
     assert "Traceback" not in done.stderr
     assert not endless or ("stopped after" in done.stdout and " warning " not in done.stdout)
-    return _sorted(log.read_text(errors="replace"))
+    return sorted_by_user(log.read_text(errors="replace"))
 
 
-def _sorted(log: str) -> tuple[list[str], list[str]]:
+def sorted_by_user(log: str) -> tuple[list[str], list[str]]:
+    """The paths that processes of root opened, and those of other users, by a log of strace."""
     parents = _parents(log)
     uids: dict[str, int] = {}
     pending: dict[str, str] = {}

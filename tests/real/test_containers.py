@@ -19,8 +19,10 @@ from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.hermes.installation.details import InstallationDetails
 from hermes_doctor.hermes.processes import gateway_processes
 from hermes_doctor.operations.updates import images
+from tests.cli.test_separate_look import TRACED, sorted_by_user
 from tests.conftest import need_release
-from tests.helpers import support
+from tests.helpers import crash_server, support
+from tests.helpers.crash_server import STRANGER
 from tests.helpers.real import gateways
 from tests.helpers.real.containers import IMAGE, OUTSIDE, Engine, Project, engine, project_of
 from tests.helpers.real.release_homes import ROWS
@@ -95,6 +97,44 @@ def test_there_and_back(project: Project) -> None:
     again = project.doctor("rollback", update.id, "--yes", "--keep-data")
     assert again.code == 0, again.err
     assert project.image == old
+
+
+@pytest.fixture
+def project_of_another_user(project: Project) -> Project:
+    """The same as a stranger's: the home belongs to him, and the gateway runs as him."""
+    project.engine.docker("rm", "--force", project.container)
+    file = project.folder / "compose.yaml"
+    file.write_text(
+        file.read_text().replace("image:", f"user: '{STRANGER}:{STRANGER}'\n    image:")
+    )
+    crash_server.chown(project.home)
+    project.up()
+    return project
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
+@pytest.mark.needs("strace")
+def test_there_and_back_for_another_user(project_of_another_user: Project, tmp_path: Path) -> None:
+    """Root exchanges the image, and opens nothing in the home meanwhile."""
+    project, log = project_of_another_user, tmp_path / "log"
+    old = project.image
+    text = (project.home / "config.yaml").read_text()
+    update = updated(project)
+    assert update.before is not None and update.before.revision == old
+    assert project.image != old
+    (project.home / "config.yaml").write_text(text + "# later\n")
+
+    strace = ("strace", "-f", "-y", "-qq", "-o", str(log), "-e", f"trace={TRACED}")
+    done = project.doctor("rollback", "--yes", traced_by=strace)
+
+    assert done.code == 0, done.err
+    assert project.image == project.engine.named(IMAGE) == old
+    assert project.holds_gateway
+    assert (project.home / "config.yaml").read_text() == text
+    by_root, by_others = sorted_by_user(log.read_text(errors="replace"))
+    assert [path for path in by_root if path.startswith(str(project.home))] == []
+    assert str(project.home / "config.yaml") in by_others
+    assert crash_server.strangers(project.home) == []
 
 
 @pytest.mark.parametrize("policy", ["unless-stopped", "on-failure:1"])

@@ -43,9 +43,9 @@ class Talk:
         until(self._deliveries_are_noted, "the note in state.db that the answer was delivered")
 
     def _deliveries_are_noted(self) -> bool:
-        """Whether Hermes, which opens state.db again for each of these notes, has made the last one.
+        """Whether Hermes has noted that its answers were delivered.
 
-        A database that is deleted before comes back with this note as a new one.
+        It opens state.db again for each note, so a note after a loss makes a new database.
         """
         try:
             states = rows(self.home / "state.db", "SELECT state FROM delivery_obligations")

@@ -169,7 +169,7 @@ def _homes_of(findings: Sequence[Finding], home: Home) -> list[Home]:
 
 def _now(update: Update, probes: Probes) -> InstallationDetails | None:
     """The Hermes after the update: in the old place, or in one that had none before."""
-    there = images.hermes_in_place_of(update.before) if update.before else None
+    there = images.hermes_in_place_of(update.before, probes.home) if update.before else None
     if there is not None:
         return there
     installed = probes.hermes.installation()

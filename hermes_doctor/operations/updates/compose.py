@@ -70,9 +70,16 @@ def inspect_object(engine: str, *words: str) -> dict[str, Any]:
     raise CannotFix("{engine} does not know {command}", engine=engine, command=words[-1])
 
 
-def inspect_container(engine: str, container: str, home: Home) -> ComposeContainer:
-    """Find out how a container was made; raise CannotFix if Compose could not make it again."""
+def inspect_container(
+    engine: str, container: str, home: Home, ids: Sequence[str]
+) -> ComposeContainer:
+    """Find out how a container was made; raise CannotFix if Compose could not make it again.
+
+    It is one of the containers with these `ids`, which have the home as a volume.
+    """
     inspected = inspect_object(engine, "inspect", "--type", "container", container)
+    if inspected.get("Id") not in ids:
+        raise CannotFix("the home is not one of its volumes")
     try:
         config = inspected["Config"]
         told = {str(name): str(value) for name, value in (config["Labels"] or {}).items()}

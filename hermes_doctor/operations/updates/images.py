@@ -16,6 +16,7 @@ from hermes_doctor.backup.records.updates import Update
 from hermes_doctor.core.home import CONTAINER_HOME, Home
 from hermes_doctor.core.message import text
 from hermes_doctor.core.model import CannotFix, CouldNotLook
+from hermes_doctor.core.system import root_parent
 from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.hermes.installation.details import IMAGE, InstallationDetails, read_details
 from hermes_doctor.hermes.installation.find import installation_at
@@ -79,6 +80,25 @@ def is_container_image(details: InstallationDetails) -> bool:
     return details.kind == IMAGE and details.where.startswith(_PLACE)
 
 
+def current_image(recorded: InstallationDetails, home: Home) -> InstallationDetails | None:
+    """The image that the container of that name has now; raise CouldNotLook if it is unknown."""
+    engine, name = docker.engine(), _name(recorded)
+    if engine is None:
+        raise CouldNotLook("no container engine was found")
+    for container in _containers(engine, name, home):
+        unit = docker.inspect(engine, container, home.path, limit=docker.PATIENCE)
+        if unit is not None and unit.name == name:
+            return _seen(unit)
+    return None
+
+
+def _containers(engine: str, name: str, home: Home) -> list[str]:
+    """Where to look for a container: root answers a separate process about those of the home."""
+    if root_parent.is_separate():
+        return docker.all_of_home(engine, home, docker.PATIENCE) or []
+    return [name]
+
+
 def _name(details: InstallationDetails) -> str:
     name = details.where.removeprefix(_PLACE)
     if not NAME.fullmatch(name):
@@ -111,6 +131,9 @@ def tag_previous_image(details: InstallationDetails, id: str, older: Sequence[st
     A tag stays if the image has no other name, because it would be deleted and could not be pulled
     again.
     """
+    if root_parent.is_separate():
+        root_parent.ask_root("tag_previous_image", details.revision, id, list(older))
+        return
     engine = docker.engine() or "docker"
     run_checked(
         [engine, "tag", details.revision or "", mark(id)], env=os.environ, limit=docker.PATIENCE
@@ -142,12 +165,41 @@ def image_rollback(
     now = of_home(home)
     if now is not None and now.revision == before.revision and not _is_nameless(now, before):
         return []
+    name, data = _name(now) if now else None, update.restore_command(home)
+    recorded = (before.version, before.where, before.source, before.revision)
+    if root_parent.is_separate():
+        planned = root_parent.ask_root("plan_recreation", *recorded, name, update.id, data)
+        return [(*words,) for words in planned]
     engine = docker.engine() or "docker"
+    ids = docker.all_of_home(engine, home, docker.PATIENCE) or []
+    return plan_recreation(home, engine, ids, before, name, update.id, data)
+
+
+def plan_recreation(
+    home: Home,
+    engine: str,
+    ids: Sequence[str],
+    before: InstallationDetails,
+    name: str | None,
+    update: str,
+    data: str | None,
+) -> list[tuple[str, ...]]:
+    """The commands for the container of that name, one of these `ids`, which have the home.
+
+    `data` is the command that restores the data from before the update.
+    """
     image = f"an image of Hermes {before.version}"
     try:
         _refuse_unmarked(engine, before, update)
-        image = f"image {mark(update.id)} (the previous {before.source})"
-        existing = _made(engine, now, home)
+        image = f"image {mark(update)} (the previous {before.source})"
+        left = docker.unfinished_replacements(engine, ids)
+        if name is None or engine != "docker":
+            raise CannotFix("it was not created by Docker Compose")
+        if len(ids) - len(left) > 1:
+            raise CannotFix("several containers use this home")
+        existing = compose.inspect_container(engine, name, home, ids)
+        if "@" in existing.image:
+            raise CannotFix("its image {image} is pinned to a digest", image=existing.image)
         if existing.image != before.source:
             raise CannotFix(
                 "it used image {previous} before and uses {image} now",
@@ -156,7 +208,6 @@ def image_rollback(
             )
         compose.refuse_different(engine, existing)
     except CannotFix as why:
-        data = update.restore_command(home)
         raise CannotFix(
             text(
                 "Container {container} cannot be recreated automatically: {reason}. Stop it, "
@@ -175,12 +226,9 @@ def image_rollback(
                 image=image,
             )
         ) from None
-    left = docker.unfinished_replacements(
-        engine, docker.all_of_home(engine, home, docker.PATIENCE) or ()
-    )
     return [
         *((engine, "rm", id) for id in left),
-        *compose.recreate_commands(engine, existing, mark(update.id)),
+        *compose.recreate_commands(engine, existing, mark(update)),
     ]
 
 
@@ -190,35 +238,19 @@ def _is_nameless(now: InstallationDetails, before: InstallationDetails) -> bool:
     return bool(re.fullmatch(rf"[0-9a-f]{{12}}_{re.escape(old)}", new))
 
 
-def _refuse_unmarked(engine: str, before: InstallationDetails, update: Update) -> None:
+def _refuse_unmarked(engine: str, before: InstallationDetails, update: str) -> None:
     """Raise unless the recorded image is the tagged one: a record alone could name any image."""
     try:
-        kept = compose.inspect_object(engine, "image", "inspect", mark(update.id)).get("Id")
+        kept = compose.inspect_object(engine, "image", "inspect", mark(update)).get("Id")
     except CannotFix:
         raise CannotFix("its previous image was removed") from None
     if str(kept).removeprefix("sha256:") != before.revision:
         raise CannotFix("its previous image is not the one in the record of the update")
 
 
-def _made(engine: str, now: InstallationDetails | None, home: Home) -> compose.ComposeContainer:
-    if now is None or engine != "docker":
-        raise CannotFix("it was not created by Docker Compose")
-    ids = docker.all_of_home(engine, home, docker.PATIENCE) or []
-    if len(ids) - len(docker.unfinished_replacements(engine, ids)) > 1:
-        raise CannotFix("several containers use this home")
-    existing = compose.inspect_container(engine, _name(now), home)
-    if "@" in existing.image:
-        raise CannotFix("its image {image} is pinned to a digest", image=existing.image)
-    return existing
-
-
-def hermes_in_place_of(recorded: InstallationDetails) -> InstallationDetails | None:
-    """The Hermes that is now in the place of `recorded`; None if there is none."""
+def hermes_in_place_of(recorded: InstallationDetails, home: Home) -> InstallationDetails | None:
+    """The Hermes of a home that is now in the place of `recorded`; None if there is none."""
     if is_container_image(recorded):
-        engine, name = docker.engine(), _name(recorded)
-        if engine is None:
-            raise CouldNotLook("no container engine was found")
-        unit = docker.inspect(engine, name, Path("/"), limit=docker.PATIENCE)
-        return _seen(unit) if unit else None
+        return current_image(recorded, home)
     installed = installation_at(Path(recorded.where))
     return read_details(installed) if installed else None

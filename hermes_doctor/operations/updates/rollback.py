@@ -171,7 +171,7 @@ def restore_hermes(
                 code=result.code,
                 message=result.text or "no message",
             )
-    there = images.hermes_in_place_of(before)
+    there = images.hermes_in_place_of(before, home)
     if there is None or there.version != before.version:
         what = f"Hermes {there.version}" if there else "no Hermes"
         raise CannotFix(
@@ -203,6 +203,9 @@ def restore_hermes(
 def _run(command: RollbackCommand, owner: Account, hold: int) -> CommandResult:
     """Run a command as the home's owner, with our environment if that is us, else a login's."""
     if command.as_current_user:
+        if root_parent.is_separate():
+            said = root_parent.ask_root("recreate", list(command.words), descriptors=(hold,))
+            return CommandResult(*said)
         return run_command(command.words, env=os.environ, limit=LIMIT, pass_fds=(hold,))
     own = owner.is_us and not root_parent.is_separate()
     env = dict(os.environ) if own else login_environment(owner)

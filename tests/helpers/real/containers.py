@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,10 +106,12 @@ class Engine:
         """The hash of the image that has a name."""
         return self.docker("image", "inspect", "--format", "{{.Id}}", name).removeprefix("sha256:")
 
-    def doctor(self, *words: str, cwd: Path | None = None, **env: str) -> support.Done:
-        """The command of an operator on the host."""
+    def doctor(
+        self, *words: str, cwd: Path | None = None, traced_by: Sequence[str] = (), **env: str
+    ) -> support.Done:
+        """The command of an operator on the host, started by another program if one is given."""
         done = subprocess.run(
-            [sys.executable, "-c", OUTSIDE, *words],
+            [*traced_by, sys.executable, "-c", OUTSIDE, *words],
             env=support.environ(self.env | env),
             cwd=cwd or "/",
             stdin=subprocess.DEVNULL,
@@ -173,11 +175,10 @@ class Project:
 
         gateways.until(is_up, "the gateway in the container")
 
-    def doctor(self, *words: str, **env: str) -> support.Done:
+    def doctor(self, *words: str, traced_by: Sequence[str] = (), **env: str) -> support.Done:
         """The command on the home, from the folder of the project."""
-        command, *more = words
-        home = ("--home", str(self.home))
-        return self.engine.doctor(command, *home, *more, cwd=self.folder, **env)
+        words = (words[0], "--home", str(self.home), *words[1:])
+        return self.engine.doctor(*words, cwd=self.folder, traced_by=traced_by, **env)
 
 
 def project_of(engine: Engine, place: Path, version: str) -> Project:
