@@ -19,13 +19,12 @@ from hermes_doctor.cli.option_declarations import (
 from hermes_doctor.cli.option_values import absolute, load_plugins, named_home, repeat_options
 from hermes_doctor.cli.progress_bars import bar, waiting
 from hermes_doctor.cli.restore_common import exit_code, recover_first, restore_items
-from hermes_doctor.cli.vault_option import place_of_copy
 from hermes_doctor.core.model import Trouble
 from hermes_doctor.core.terminal.lines import row
 from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.vault.age import ArchiveKeys
+    from hermes_doctor.backup.vault.age import NamedCopy
     from hermes_doctor.core.home import Home
     from hermes_doctor.diagnosis.plugins.load import Plugins
 
@@ -75,34 +74,32 @@ def restore(
 
     where = vault_option.find_home(home, elsewhere=vault is not None or Path(id).is_file())
     place, repeat = absolute(vault), repeat_options(named_home(home))
-    lock = ArchiveKeys(passphrase_file=passphrase_file, identity=identity)
-    copy, as_root = place_of_copy(id, where, lock)
+    keys = ArchiveKeys(passphrase_file=passphrase_file, identity=identity)
     plugins = load_plugins(None)
 
-    def work() -> int:
+    def work(copy: NamedCopy) -> int:
         return _restore(
             where,
             plugins,
             place,
             copy,
             paths or (),
-            lock,
             repeat,
             other_home=other_home,
             yes=yes,
             json=json,
         )
 
-    return separate_work.run(where, work, plugins, vault=place, as_root=as_root)
+    with vault_option.named_copy(id, where, keys) as (copy, actions):
+        return separate_work.run(where, lambda: work(copy), plugins, vault=place, actions=actions)
 
 
 def _restore(
     where: Home,
     plugins: Plugins,
     vault: Path | None,
-    id: str,
+    copy: NamedCopy,
     paths: Sequence[str],
-    lock: ArchiveKeys,
     repeat: str,
     *,
     other_home: bool,
@@ -129,7 +126,7 @@ def _restore(
         recover_first(where, plugins, json=json) as ended,
     ):
         store = Vault(where, vault)
-        id = other_backups.import_copy(store, id, lock, confirmed=yes, quiet=json)
+        id = other_backups.import_copy(store, copy, confirmed=yes, quiet=json)
         with waiting("reading the backup", quiet=json):
             backup = store.load(id)
         if not store.is_ours(id) and not other_home:

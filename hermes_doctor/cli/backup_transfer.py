@@ -260,15 +260,13 @@ def export_to(
     backup: Backup, to: Path | None, encrypt_to: list[str], passphrase_file: Path | None
 ) -> tuple[Path, int]:
     """Write the encrypted archive; return its path and size."""
-    from hermes_doctor.backup.vault import archive
+    from hermes_doctor.backup.vault import age, archive
 
     if root_parent.is_separate():
-        from hermes_doctor.backup.vault import age_of_root
-
-        return age_of_root.export(backup, None if to else backup.folder.parent)
+        return archive.write_by_root(backup, None if to else backup.folder.parent)
     place = absolute(to) or backup.folder.parent
     if place.is_dir():
-        place = place / f"{backup.id}{archive.SUFFIX}"
+        place = place / f"{backup.id}{age.SUFFIX}"
     archive.write(backup, place, _keys(encrypt_to, passphrase_file))
     return place, place.stat().st_size
 
@@ -281,7 +279,7 @@ def root_exports(
         return nullcontext(EMPTY)
     from hermes_doctor.backup.vault import age_of_root
 
-    return age_of_root.actions(_keys(encrypt_to, passphrase_file), absolute(to))
+    return age_of_root.actions(_keys(encrypt_to, passphrase_file), to=absolute(to))
 
 
 def _keys(encrypt_to: list[str], passphrase_file: Path | None) -> ArchiveKeys:

@@ -11,14 +11,14 @@ from hermes_doctor.cli import backup_transfer, other_backups, separate_work
 from hermes_doctor.cli.option_declarations import HomeOption, JsonOption, VaultOption
 from hermes_doctor.cli.option_values import absolute, named_home, repeat_options
 from hermes_doctor.cli.progress_bars import bar
-from hermes_doctor.cli.vault_option import place_of_copy, print_schema_document
+from hermes_doctor.cli.vault_option import print_schema_document
 from hermes_doctor.core.model import Trouble
 from hermes_doctor.core.system.signals import interruptible
 from hermes_doctor.core.terminal.lines import row
 from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.vault.age import ArchiveKeys
+    from hermes_doctor.backup.vault.age import NamedCopy
     from hermes_doctor.backup.vault.unreadable_files import MissingFile
     from hermes_doctor.backup.vault.vault import Vault
 
@@ -64,23 +64,24 @@ def verify(
     from hermes_doctor.backup.vault.vault import Vault
     from hermes_doctor.cli import vault_option
 
-    lock = ArchiveKeys(passphrase_file=passphrase_file, identity=identity)
+    keys = ArchiveKeys(passphrase_file=passphrase_file, identity=identity)
     options = repeat_options(named_home(home), vault=vault)
     place = absolute(vault)
     where = vault_option.find_home(home, elsewhere=place is not None)
-    id, as_root = place_of_copy(id, where, lock) if id else (id, False)
 
-    def work() -> int:
+    def work(copy: NamedCopy | None) -> int:
         store = Vault(where, place)
-        return _verify(store, id, lock, options, every=every, deep=deep, hermes=hermes, json=json)
+        return _verify(store, copy, options, every=every, deep=deep, hermes=hermes, json=json)
 
-    return separate_work.run(where, work, vault=place, as_root=as_root)
+    if id is None:
+        return separate_work.run(where, lambda: work(None), vault=place)
+    with vault_option.named_copy(id, where, keys) as (copy, actions):
+        return separate_work.run(where, lambda: work(copy), vault=place, actions=actions)
 
 
 def _verify(
     store: Vault,
-    id: str | None,
-    lock: ArchiveKeys,
+    copy: NamedCopy | None,
     options: str,
     *,
     every: bool,
@@ -90,10 +91,10 @@ def _verify(
 ) -> int:
     from hermes_doctor.backup.vault.unreadable_files import list_missing
 
-    results = other_backups.verify_others(store, id, lock, all_backups=hermes)
+    results = other_backups.verify_others(store, copy, all_backups=hermes)
     lacking: dict[str, tuple[MissingFile, ...]] = {}
     if results is None:
-        ids = store.ids() if every else [_chosen(store, id, options)]
+        ids = store.ids() if every else [_chosen(store, copy.name if copy else None, options)]
         results = _verified(store, ids, lacking, deep=deep, quiet=json)
     if json:
         print_schema_document(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.cli.vault_option import print_schema_document
@@ -14,7 +13,8 @@ from hermes_doctor.core.terminal.lines import row, tilde
 from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.vault.age import ArchiveKeys
+    from hermes_doctor.backup.vault.age import NamedCopy
+    from hermes_doctor.backup.vault.hermes_backups import HermesBackup
     from hermes_doctor.backup.vault.vault import Vault
     from hermes_doctor.core.home import Home
 
@@ -59,26 +59,16 @@ def exclusive_vault(store: Vault) -> Iterator[None]:
 
 
 def verify_others(
-    store: Vault, backup_name: str | None, lock: ArchiveKeys, *, all_backups: bool
+    store: Vault, named: NamedCopy | None, *, all_backups: bool
 ) -> list[tuple[str, list[str]]] | None:
-    """What is wrong with backups outside of the vault; None if `backup_name` names none."""
+    """What is wrong with backups outside of the vault; None if `named` is none of them."""
     from hermes_doctor.backup.vault import archive, hermes_backups
 
-    if (
-        backup_name
-        and not all_backups
-        and Path(backup_name).is_file()
-        and archive.is_archive(Path(backup_name))
-    ):
-        return [(backup_name, archive.verify(Path(backup_name), lock))]
+    if named and not all_backups and _is_archive(named):
+        return [(named.name, archive.verify(named))]
     copies = hermes_backups.find_backups(store.home) if all_backups else []
-    hermes_backup = (
-        hermes_backups.find_named(store.home, backup_name)
-        if backup_name and not all_backups and not _is_id(store, backup_name)
-        else None
-    )
-    if hermes_backup is not None:
-        copies = [hermes_backup]
+    if named and not all_backups and (copy := _of_hermes(store, named)):
+        copies = [copy]
     if not copies and not all_backups:
         return None
     results = []
@@ -90,18 +80,15 @@ def verify_others(
     return results
 
 
-def import_copy(store: Vault, name: str, lock: ArchiveKeys, *, confirmed: bool, quiet: bool) -> str:
+def import_copy(store: Vault, named: NamedCopy, *, confirmed: bool, quiet: bool) -> str:
     """Import a copy into the vault before anything is restored from it; return the backup's id."""
     import sys
 
     from hermes_doctor.backup.vault import archive, hermes_backups
 
-    if _is_id(store, name):
-        return name
-    copy = hermes_backups.find_named(store.home, name)
-    is_archive = copy is None and Path(name).is_file() and archive.is_archive(Path(name))
-    if copy is None and not is_archive:
-        return name  # the vault reports that there is no such backup
+    copy = _of_hermes(store, named)
+    if copy is None and (_is_id(store, named.name) or not _is_archive(named)):
+        return named.name  # an id; or the vault reports that there is no such backup
     if not confirmed and not sys.stdin.isatty():
         raise Trouble(
             "A restore replaces files and asks first. Nothing was changed. To confirm: add --yes"
@@ -110,10 +97,27 @@ def import_copy(store: Vault, name: str, lock: ArchiveKeys, *, confirmed: bool, 
         if copy is not None:
             backup = hermes_backups.import_backup(store, copy)
         else:
-            backup = archive.import_archive(store, Path(name), lock)
+            backup = archive.import_archive(store, named)
     if not quiet:
-        show([row(f"{Path(name).name} was imported as backup {backup.id}.", hang=2)])
+        show([row(f"{named.path.name} was imported as backup {backup.id}.", hang=2)])
     return backup.id
+
+
+def _is_archive(named: NamedCopy) -> bool:
+    from hermes_doctor.backup.vault import age
+
+    if named.kind:
+        return named.kind == "archive"
+    return named.path.is_file() and age.is_archive(named.path)
+
+
+def _of_hermes(store: Vault, named: NamedCopy) -> HermesBackup | None:
+    """The zip or snapshot of Hermes that is named."""
+    from hermes_doctor.backup.vault import hermes_backups
+
+    if named.kind:
+        return hermes_backups.opened_by_root(named)
+    return None if _is_id(store, named.name) else hermes_backups.find_named(store.home, named.name)
 
 
 def _is_id(store: Vault, word: str) -> bool:

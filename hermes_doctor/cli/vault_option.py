@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ import typer
 from hermes_doctor.cli import separate_work
 from hermes_doctor.core import home as homes
 from hermes_doctor.core.home import Home
+from hermes_doctor.core.lazy import EMPTY
 from hermes_doctor.core.model import Trouble
 from hermes_doctor.core.preferences import effective
 from hermes_doctor.core.system import disk
@@ -22,8 +23,9 @@ from hermes_doctor.core.system.files import user_home
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes_doctor.backup.vault.age import ArchiveKeys
+    from hermes_doctor.backup.vault.age import ArchiveKeys, NamedCopy
     from hermes_doctor.backup.vault.vault import Vault
+    from hermes_doctor.core.system.separate_process import Action
 
 
 def run_on_vault(home: Path | None, vault: Path | None, work: Callable[[Vault], int]) -> int:
@@ -39,19 +41,23 @@ def run_on_vault(home: Path | None, vault: Path | None, work: Callable[[Vault], 
     return separate_work.run(where, lambda: work(Vault(where, place)), vault=place)
 
 
-def place_of_copy(id: str, home: Home, lock: ArchiveKeys) -> tuple[str, bool]:
-    """A backup's id or the path of a copy, and whether only root may be able to read it.
+@contextmanager
+def named_copy(
+    name: str, home: Home, keys: ArchiveKeys
+) -> Iterator[tuple[NamedCopy, Mapping[str, Action]]]:
+    """Yield the copy that the operator has named, and what root does for a process of the owner."""
+    from hermes_doctor.backup.vault.age import NamedCopy
+    from hermes_doctor.cli import separate_look
 
-    That is a copy outside of the home, or one that a key of root's decrypts. For a process of the
-    owner, which works in another folder, the path is a whole one.
-    """
-    path = Path(id).expanduser()
-    if "/" not in id and not path.is_file():
-        return id, False
-    path = Path(os.path.abspath(path))
-    inside = any(path.is_relative_to(one) for one in (home.path, home.named) if one)
-    as_root = not inside or bool(lock.identity or lock.passphrase_file)
-    return id if as_root or os.geteuid() else str(path), as_root
+    copy = NamedCopy(name, keys)
+    owner = separate_look.owner_of(home.path) if home.path.is_dir() else None
+    if owner is None:
+        yield copy, EMPTY
+        return
+    from hermes_doctor.backup.vault import copy_of_root
+
+    with copy_of_root.opened(copy, home, owner) as found:
+        yield found
 
 
 def print_schema_document(kind: str, document: dict[str, Any]) -> None:

@@ -14,16 +14,21 @@ import stat
 import subprocess
 import termios
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from hermes_doctor.backup.vault import blocks
 from hermes_doctor.backup.vault.engines import find_program
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook, Trouble
-from hermes_doctor.core.system import limits
+from hermes_doctor.core.system import disk, limits
 from hermes_doctor.core.system.files import read
+
+SUFFIX = ".tar.age"
+_AGE = b"age-encryption.org/"
+_ARMOUR = b"-----BEGIN AGE"
 
 
 class ArchiveKeys(NamedTuple):
@@ -46,6 +51,66 @@ class ArchiveKeys(NamedTuple):
     def decrypt_arguments(self) -> list[str]:
         """The arguments for age to decrypt."""
         return ["-d", *(["-i", str(self.identity)] if self.identity else [])]
+
+
+class NamedCopy(NamedTuple):
+    """A copy of a home that the operator has named, with the keys to it; perhaps a backup's id."""
+
+    name: str
+    keys: ArchiveKeys = ArchiveKeys()
+    kind: str = ""
+    """archive, zip or snapshot, if root has opened it for a process of the home's owner."""
+    mtime_ns: int = 0
+    """When it was written, if root has opened it."""
+
+    @property
+    def path(self) -> Path:
+        """The name as a path."""
+        return Path(self.name)
+
+
+class PlainContent(NamedTuple):
+    """What age has decrypted."""
+
+    stream: IO[bytes]
+    blame: Callable[[], object]
+    """Waits for age, and raises Trouble with its message if it failed."""
+
+
+@contextmanager
+def new_archive(target: Path) -> Iterator[int]:
+    """Yield an open file, which gets its name if the context ends without an error."""
+    if os.path.lexists(target):
+        raise Trouble(
+            "{target} already exists. Nothing was written. Choose another file.", target=target
+        )
+    temp = disk.temporary(target)
+    try:
+        with disk.new_file(temp) as fd:
+            yield fd
+        disk.rename(temp, target)
+        disk.sync_folder(target.parent)
+    except OSError as error:
+        disk.remove(temp)
+        why = os.strerror(error.errno or 0).lower()
+        raise Trouble("Could not write {target} ({reason}).", target=target, reason=why) from None
+    except BaseException:
+        disk.remove(temp)
+        raise
+
+
+def is_archive(path: Path) -> bool:
+    """Whether a file is encrypted by age, judged by its first bytes."""
+    try:
+        with blocks.open_as_owner(path) as fd:
+            return is_open_archive(fd)
+    except (OSError, CouldNotLook):
+        return False
+
+
+def is_open_archive(fd: int) -> bool:
+    """Whether an open file is encrypted by age."""
+    return os.pread(fd, 64, 0).startswith((_AGE, _ARMOUR))
 
 
 @contextmanager
@@ -86,6 +151,14 @@ def encrypting(
     if lock.passphrase and lock.recipients:
         raise Trouble("Encrypt to keys or with a passphrase, not both. Nothing was written.")
     return run(lock.encrypt_arguments(), lock, stdin=stdin, stdout=stdout, new=True)
+
+
+@contextmanager
+def decrypting(source: int, lock: ArchiveKeys) -> Iterator[PlainContent]:
+    """Run age to decrypt an open file."""
+    with run(lock.decrypt_arguments(), lock, stdin=source) as process:
+        assert process.stdout is not None
+        yield PlainContent(process.stdout, lambda: blame(process))
 
 
 def blame(age: subprocess.Popen[bytes]) -> None:

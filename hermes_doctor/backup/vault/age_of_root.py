@@ -17,36 +17,63 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
-from hermes_doctor.backup.vault import age, archive
-from hermes_doctor.backup.vault.age import ArchiveKeys
-from hermes_doctor.backup.vault.manifest import Backup
+from hermes_doctor.backup.vault import age, blocks
+from hermes_doctor.backup.vault.age import ArchiveKeys, NamedCopy, PlainContent
 from hermes_doctor.backup.vault.whole_backup import BACKUP
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.core.system import disk
+from hermes_doctor.core.system import disk, root_parent
+from hermes_doctor.core.system.files import open_regular
+from hermes_doctor.core.system.privileges import as_owner_of
 from hermes_doctor.core.system.root_parent import ask_root
 from hermes_doctor.core.system.separate_process import Action, OpenFile
 
 # -- in the process of the owner -------------------------------------------------------------------
 
 
-def export(backup: Backup, folder: Path | None) -> tuple[Path, int]:
-    """Write an encrypted archive into this folder, or where the operator said; return its size."""
-    given = ask_root("encrypt", backup.id)
-    if folder is None:
-        with _content(given) as content:
-            archive.fill(backup, content)
-        path, size = ask_root("end_age")
-        return Path(path), int(size)
-    target = folder / f"{backup.id}{archive.SUFFIX}"
-    with archive.new_archive(target) as fd:
-        with _copied(ask_root("age_output"), fd), _content(given) as content:
-            archive.fill(backup, content)
+@contextmanager
+def decrypted(copy: NamedCopy) -> Iterator[PlainContent]:
+    """Decrypt an archive; in a process of the owner, root does it."""
+    with ExitStack() as stack:
+        source = -1
+        if copy.kind != "archive":
+            with as_owner_of(copy.path) as here:
+                source = open_regular(here)
+            stack.callback(os.close, source)
+        if not root_parent.is_separate():
+            yield stack.enter_context(age.decrypting(source, copy.keys))
+            return
+        given = output = ask_root("decrypt")
+        if source >= 0:
+            output = ask_root("age_output")
+            stack.enter_context(_sent(source, given))
+        stream = stack.enter_context(open(output, "rb"))
+        yield PlainContent(stream, lambda: ask_root("end_age"))
         ask_root("end_age")
-    return target, target.stat().st_size
 
 
 @contextmanager
-def _content(given: int) -> Iterator[IO[bytes]]:
+def _sent(source: int, given: int) -> Iterator[None]:
+    """Send a file to age meanwhile."""
+    with socket.socket(fileno=given) as line:
+
+        def send() -> None:
+            with contextlib.suppress(OSError):  # age says why
+                for chunk in blocks.chunks(source):
+                    line.sendall(chunk)
+                line.shutdown(socket.SHUT_WR)
+
+        worker = threading.Thread(target=send, daemon=True)
+        worker.start()
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                line.shutdown(socket.SHUT_RDWR)
+            worker.join()
+
+
+@contextmanager
+def content(given: int) -> Iterator[IO[bytes]]:
     """Yield a stream to age, which ends with the context although root has a copy of it."""
     with socket.socket(fileno=given) as line:
         try:
@@ -57,16 +84,17 @@ def _content(given: int) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _copied(source: int, target: int) -> Iterator[None]:
-    """Copy a stream into a file meanwhile, and until its end."""
+def received(source: int, target: int) -> Iterator[None]:
+    """Copy what age writes into a file meanwhile, and until its end."""
     failed: list[OSError] = []
 
     def copy() -> None:
-        try:
-            with open(source, "rb") as stream:
-                disk.copy_stream(stream, target)
-        except OSError as error:
-            failed.append(error)
+        with socket.socket(fileno=source) as line:
+            try:
+                disk.copy_stream(line.makefile("rb"), target)
+            except OSError as error:
+                failed.append(error)
+                line.shutdown(socket.SHUT_RDWR)  # age need not wait for us
 
     worker = threading.Thread(target=copy, daemon=True)
     worker.start()
@@ -82,15 +110,22 @@ def _copied(source: int, target: int) -> Iterator[None]:
 
 
 @contextmanager
-def actions(lock: ArchiveKeys, to: Path | None) -> Iterator[Mapping[str, Action]]:
+def actions(
+    keys: ArchiveKeys, *, to: Path | None = None, source: int | None = None
+) -> Iterator[Mapping[str, Action]]:
     """Yield what root does; what is not complete at the end of the context is removed.
 
-    `to` is the folder or the new file that the operator has named; without it, the process gets
-    the archive as a stream.
+    `to` is the folder or the new file that the operator has named, and `source` an open archive;
+    without it, the process gets or sends the encrypted bytes as a stream.
     """
-    root = _Root(lock, to)
+    root = _Root(keys, to, source)
     try:
-        yield {"encrypt": root.encrypt, "age_output": root.give_output, "end_age": root.end}
+        yield {
+            "encrypt": root.encrypt,
+            "decrypt": root.decrypt,
+            "age_output": root.give_output,
+            "end_age": root.end,
+        }
     finally:
         root.abandon()
 
@@ -102,8 +137,8 @@ class _Unfinished(Exception):
 class _Root:
     """Root's part: one `age`, and what it writes to."""
 
-    def __init__(self, lock: ArchiveKeys, to: Path | None) -> None:
-        self._lock, self._to = lock, to
+    def __init__(self, keys: ArchiveKeys, to: Path | None, source: int | None) -> None:
+        self._keys, self._to, self._source = keys, to, source
         self._target: Path | None = None
         self._streams: list[socket.socket] = []
         """Root's copies of the ends that the process has, so that root can end them."""
@@ -111,26 +146,38 @@ class _Root:
 
     def encrypt(self, id: str) -> OpenFile:
         """Start to encrypt a backup; return where to write its content."""
-        self.abandon()
         if not isinstance(id, str) or not BACKUP.fullmatch(id):
             raise CouldNotLook("this is no id of a backup")
-        if self._to is not None:
-            self._target = self._to
-            if self._target.is_dir():
-                self._target /= f"{id}{archive.SUFFIX}"
+        with self._started() as passed:
+            content = self._stream(passed)
+            if self._to is None:
+                written = self._stream(passed)
+            else:
+                self._target = self._to / f"{id}{age.SUFFIX}" if self._to.is_dir() else self._to
+                written = self._running.enter_context(age.new_archive(self._target))
+            running = age.encrypting(self._keys, stdin=content, stdout=written)
+            self._running.enter_context(running)
+        return self._give(0)
+
+    def decrypt(self) -> OpenFile:
+        """Start to decrypt; return where to read the content, or where to write the archive."""
+        with self._started() as passed:
+            source = self._stream(passed) if self._source is None else self._source
+            words = self._keys.decrypt_arguments()
+            running = age.run(words, self._keys, stdin=source, stdout=self._stream(passed))
+            self._running.enter_context(running)
+        return self._give(0)
+
+    @contextmanager
+    def _started(self) -> Iterator[ExitStack]:
+        """Start age; yield what is closed here once it has it."""
+        self.abandon()
         try:
             with ExitStack() as passed:
-                content = self._stream(passed)
-                if self._target is None:
-                    written = self._stream(passed)
-                else:
-                    written = self._running.enter_context(archive.new_archive(self._target))
-                running = age.encrypting(self._lock, stdin=content, stdout=written)
-                self._running.enter_context(running)
+                yield passed
         except BaseException:
             self.abandon()
             raise
-        return self._give(0)
 
     def _stream(self, passed: ExitStack) -> int:
         """Make a stream to or from the process; return the end for age."""

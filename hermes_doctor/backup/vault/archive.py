@@ -8,58 +8,47 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from hermes_doctor.backup.vault import age, blocks
-from hermes_doctor.backup.vault.age import ArchiveKeys
+from hermes_doctor.backup.vault import age, age_of_root, blocks
+from hermes_doctor.backup.vault.age import ArchiveKeys, NamedCopy
 from hermes_doctor.backup.vault.intake import finish_import, refuse_invalid_entries
 from hermes_doctor.backup.vault.manifest import MANIFEST, Backup, BackupEntry, parse, place_of, seal
 from hermes_doctor.backup.vault.vault import Vault
-from hermes_doctor.core.model import CouldNotLook, Trouble
+from hermes_doctor.core.model import Trouble
 from hermes_doctor.core.system import digests, disk, progress
-from hermes_doctor.core.system.files import MEGABYTE, open_regular
-from hermes_doctor.core.system.privileges import as_owner_of
-
-SUFFIX = ".tar.age"
-_AGE = b"age-encryption.org/"
-_ARMOUR = b"-----BEGIN AGE"
-
+from hermes_doctor.core.system.files import MEGABYTE
+from hermes_doctor.core.system.root_parent import ask_root
 
 # -- export --------------------------------------------------------------------------------------
 
 
 def write(backup: Backup, target: Path, lock: ArchiveKeys) -> None:
     """Write a backup into a new encrypted file; no unencrypted copy is made."""
-    with new_archive(target) as fd, age.encrypting(lock, stdout=fd) as process:
+    with age.new_archive(target) as fd, age.encrypting(lock, stdout=fd) as process:
         assert process.stdin is not None
         fill(backup, process.stdin)
 
 
-@contextmanager
-def new_archive(target: Path) -> Iterator[int]:
-    """Yield an open file, which gets its name if the context ends without an error."""
-    if os.path.lexists(target):
-        raise Trouble(
-            "{target} already exists. Nothing was written. Choose another file.", target=target
-        )
-    temp = disk.temporary(target)
-    try:
-        with disk.new_file(temp) as fd:
-            yield fd
-        disk.rename(temp, target)
-        disk.sync_folder(target.parent)
-    except OSError as error:
-        disk.remove(temp)
-        why = os.strerror(error.errno or 0).lower()
-        raise Trouble("Could not write {target} ({reason}).", target=target, reason=why) from None
-    except BaseException:
-        disk.remove(temp)
-        raise
+def write_by_root(backup: Backup, folder: Path | None) -> tuple[Path, int]:
+    """Let root encrypt it, into this folder or where the operator said; return its size, too."""
+    given = ask_root("encrypt", backup.id)
+    if folder is None:
+        with age_of_root.content(given) as out:
+            fill(backup, out)
+        path, size = ask_root("end_age")
+        return Path(path), int(size)
+    target = folder / f"{backup.id}{age.SUFFIX}"
+    with age.new_archive(target) as fd:
+        output = ask_root("age_output")
+        with age_of_root.received(output, fd), age_of_root.content(given) as out:
+            fill(backup, out)
+        ask_root("end_age")
+    return target, target.stat().st_size
 
 
 def fill(backup: Backup, out: IO[bytes]) -> None:
@@ -130,20 +119,10 @@ class _Stream(io.RawIOBase):
 # -- import --------------------------------------------------------------------------------------
 
 
-def is_archive(path: Path) -> bool:
-    """Whether a file is encrypted by age, judged by its first bytes."""
-    try:
-        with blocks.open_as_owner(path) as fd:
-            head = os.pread(fd, 64, 0)
-    except (OSError, CouldNotLook):
-        return False
-    return head.startswith((_AGE, _ARMOUR))
-
-
-def verify(path: Path, lock: ArchiveKeys) -> list[str]:
+def verify(copy: NamedCopy) -> list[str]:
     """Read an archive and compare every file with its manifest; nothing is written."""
     wrong: list[str] = []
-    with _opened(path, lock) as (backup, tar):
+    with _opened(copy) as (backup, tar):
         left = {str(place_of(Path(), e.path)): e for e in backup.entries if e.kind == "file"}
         for info in _rest(tar):
             entry = left.pop(info.name, None)
@@ -169,9 +148,9 @@ _CHANGED = (
 )
 
 
-def import_archive(vault: Vault, path: Path, lock: ArchiveKeys) -> Backup:
+def import_archive(vault: Vault, copy: NamedCopy) -> Backup:
     """Import an archive into the vault as a verified backup."""
-    with _opened(path, lock) as (backup, tar), vault.unfinished() as partial:
+    with _opened(copy) as (backup, tar), vault.unfinished() as partial:
         vault.room(backup.size)
         left = {str(place_of(Path(), e.path)): e for e in backup.entries if e.kind == "file"}
         for info in _rest(tar):
@@ -179,19 +158,19 @@ def import_archive(vault: Vault, path: Path, lock: ArchiveKeys) -> Backup:
             if entry is None or stream is None:
                 continue
             if info.size != entry.size:
-                raise Trouble(_CHANGED, archive=path.name, file=entry.path)
+                raise Trouble(_CHANGED, archive=copy.path.name, file=entry.path)
             place = place_of(partial, entry.path)
             disk.make_folder(place.parent)
             with disk.new_file(place, durable=False) as fd:
                 digest, _ = disk.copy_stream(stream, fd, like=entry.sha256, skip_zeros=True)
             if digest != entry.sha256:
-                raise Trouble(_CHANGED, archive=path.name, file=entry.path)
+                raise Trouble(_CHANGED, archive=copy.path.name, file=entry.path)
         if left:
             name = next(iter(left.values())).path
             raise Trouble(
                 "{archive} is damaged: {file} is missing. Nothing was changed. Use another "
                 "archive.",
-                archive=path.name,
+                archive=copy.path.name,
                 file=name,
             )
         return finish_import(vault, backup._replace(folder=partial))
@@ -204,31 +183,26 @@ def _rest(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
 
 
 @contextmanager
-def _opened(path: Path, lock: ArchiveKeys) -> Iterator[tuple[Backup, tarfile.TarFile]]:
+def _opened(copy: NamedCopy) -> Iterator[tuple[Backup, tarfile.TarFile]]:
     """Open an archive: its manifest, and the rest of it as a stream."""
-    with as_owner_of(path) as here:
-        source = open_regular(here)
-    try:
-        with age.run(lock.decrypt_arguments(), lock, stdin=source) as process:
-            assert process.stdout is not None
-            try:
-                with tarfile.open(fileobj=process.stdout, mode="r|") as tar:
-                    first = tar.next()
-                    fits = first and first.name == MANIFEST and first.size <= 256 * MEGABYTE
-                    stream = tar.extractfile(first) if first and fits else None
-                    if stream is None:
-                        raise Trouble(
-                            "{file} does not contain a backup of hermes-doctor.", file=path.name
-                        )
-                    backup = parse(path, stream.read())
-                    refuse_invalid_entries(backup, path.name)
-                    yield backup, tar
-                    while process.stdout.read(MEGABYTE):  # to the end, so age checks everything
-                        pass
-            except (tarfile.TarError, EOFError):
-                age.blame(process)
-                raise Trouble(
-                    "{file} is damaged or incomplete. Use another archive.", file=path.name
-                ) from None
-    finally:
-        os.close(source)
+    path = copy.path
+    with age_of_root.decrypted(copy) as plain:
+        try:
+            with tarfile.open(fileobj=plain.stream, mode="r|") as tar:
+                first = tar.next()
+                fits = first and first.name == MANIFEST and first.size <= 256 * MEGABYTE
+                stream = tar.extractfile(first) if first and fits else None
+                if stream is None:
+                    raise Trouble(
+                        "{file} does not contain a backup of hermes-doctor.", file=path.name
+                    )
+                backup = parse(path, stream.read())
+                refuse_invalid_entries(backup, path.name)
+                yield backup, tar
+                while plain.stream.read(MEGABYTE):  # to the end, so age checks everything
+                    pass
+        except (tarfile.TarError, EOFError):
+            plain.blame()
+            raise Trouble(
+                "{file} is damaged or incomplete. Use another archive.", file=path.name
+            ) from None

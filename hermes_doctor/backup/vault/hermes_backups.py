@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from hermes_doctor import __version__
+from hermes_doctor.backup.vault.age import NamedCopy
 from hermes_doctor.backup.vault.copies import time_of_member
 from hermes_doctor.backup.vault.free_space import check_free_space
 from hermes_doctor.backup.vault.intake import finish_import
@@ -26,10 +27,12 @@ from hermes_doctor.backup.vault.vault import Vault
 from hermes_doctor.core.home import Home, is_database
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook, Trouble
-from hermes_doctor.core.system import disk
+from hermes_doctor.core.system import disk, root_parent
 from hermes_doctor.core.system.files import (
     LONGEST_NAME,
     MEGABYTE,
+    Snapshot,
+    moment,
     names_in,
     open_regular,
     read,
@@ -61,6 +64,17 @@ class HermesBackup(NamedTuple):
     kind: str
     """zip or snapshot."""
     made_at: datetime
+    of_root: bool = False
+    """Whether root has to open it for this process."""
+
+    def open(self, name: str = "") -> int:
+        """Open the zip, or a file in the snapshot; raise FileNotFoundError if it does not exist."""
+        if not self.of_root:
+            return open_in_folder(self.path / name)
+        fd = root_parent.ask_root("open_in_copy", name)
+        if fd is None:
+            raise FileNotFoundError(name)
+        return int(fd)
 
     @property
     def name(self) -> str:
@@ -101,6 +115,19 @@ def find_named(home: Home, name: str) -> HermesBackup | None:
     return None
 
 
+def opened_by_root(copy: NamedCopy) -> HermesBackup | None:
+    """Describe a zip or snapshot that root has opened for this process."""
+    if copy.kind not in ("zip", "snapshot"):
+        return None
+    return HermesBackup(copy.path, copy.kind, moment(copy.mtime_ns), of_root=True)
+
+
+def open_in_folder(path: Path) -> int:
+    """Open a zip, or a file of a snapshot, with the rights of its owner."""
+    with as_owner_of(path) as here:
+        return open_regular(here, follow=False)
+
+
 class VerifyResult(NamedTuple):
     """The result of reading a whole backup of Hermes."""
 
@@ -132,7 +159,7 @@ def extract(vault: Vault, copy: HermesBackup, partial: Path) -> tuple[Backup, li
     members = _of_zip if copy.kind == "zip" else _of_snapshot
     entries, home = [], vault.home
     owner = home.path.stat()
-    for name, mode, mtime_ns, stream in members(copy.path, partial):
+    for name, mode, mtime_ns, stream in members(copy, partial):
         place = place_of(partial, name)
         disk.make_folder(place.parent)
         with disk.new_file(place, durable=False) as fd, stream:
@@ -157,10 +184,8 @@ def extract(vault: Vault, copy: HermesBackup, partial: Path) -> tuple[Backup, li
     return backup, list(dict.fromkeys(missing))
 
 
-def _of_zip(path: Path, partial: Path) -> Iterator[tuple[str, int, int, IO[bytes]]]:
-    with as_owner_of(path) as here:
-        fd = open_regular(here, follow=False)
-    with os.fdopen(fd, "rb") as file, zipfile.ZipFile(file) as archive:
+def _of_zip(copy: HermesBackup, partial: Path) -> Iterator[tuple[str, int, int, IO[bytes]]]:
+    with os.fdopen(copy.open(), "rb") as file, zipfile.ZipFile(file) as archive:
         infos = [info for info in archive.infolist() if not info.is_dir()]
         check_free_space(partial, sum(info.file_size for info in infos))
         prefix = _prefix([info.filename for info in infos])
@@ -189,37 +214,38 @@ def _prefix(names: list[str]) -> str:
     return ""
 
 
-def _of_snapshot(path: Path, partial: Path) -> Iterator[tuple[str, int, int, IO[bytes]]]:
-    files = _manifest(path)
+def _of_snapshot(copy: HermesBackup, partial: Path) -> Iterator[tuple[str, int, int, IO[bytes]]]:
+    files = _manifest(copy)
     check_free_space(partial, sum(size for size in files.values()))
     for listed, size in files.items():
         _refuse_odd(listed)
         name = str(PurePosixPath(listed))
         if is_process_file(name):
             continue
-        state = snapshot(path / name)
-        if state.kind == "absent":
-            continue
-        if state.size != size:
-            raise CouldNotLook(
-                "{name} has {bytes:,} bytes instead of {expected:,}",
-                name=name,
-                bytes=state.size,
-                expected=size,
-            )
-        for end in ("", "-wal", "-journal"):
-            beside = snapshot(path / (name + end))
-            if beside.kind == "file" and (not end or name.endswith(".db")):
-                with as_owner_of(path / name) as here:
-                    fd = open_regular(here.with_name(here.name + end), follow=False)
-                mode = beside.mode & 0o777
-                yield name + end, mode, beside.mtime_ns, os.fdopen(fd, "rb")
+        for end in ("", "-wal", "-journal") if name.endswith(".db") else ("",):
+            try:
+                fd = copy.open(name + end)
+            except FileNotFoundError:
+                if not end:
+                    break
+                continue
+            file = os.fdopen(fd, "rb")
+            state = Snapshot.of(os.fstat(fd))
+            if not end and state.size != size:
+                file.close()
+                raise CouldNotLook(
+                    "{name} has {bytes:,} bytes instead of {expected:,}",
+                    name=name,
+                    bytes=state.size,
+                    expected=size,
+                )
+            yield name + end, state.mode & 0o777, state.mtime_ns, file
 
 
-def _manifest(path: Path) -> dict[str, int]:
+def _manifest(copy: HermesBackup) -> dict[str, int]:
     """The files and sizes in a snapshot's manifest."""
     try:
-        data, _ = read(path / MANIFEST, 16 * MEGABYTE)
+        data, _ = read(copy.path / MANIFEST, 16 * MEGABYTE, lambda _: copy.open(MANIFEST))
         files = json.loads(data)["files"]
         if not isinstance(files, dict):
             raise TypeError
@@ -230,8 +256,16 @@ def _manifest(path: Path) -> dict[str, int]:
         raise CouldNotLook("its manifest is damaged") from None
 
 
+def names_of(folder: Path) -> list[str]:
+    """The names in the manifest of a snapshot, of which root may open files for a process."""
+    names = list(_manifest(of(folder, "snapshot")))
+    for name in names:
+        _refuse_odd(name)
+    return [str(PurePosixPath(name)) for name in names]
+
+
 def _listed(copy: HermesBackup) -> list[str]:
-    return list(_manifest(copy.path)) if copy.kind == "snapshot" else []
+    return list(_manifest(copy)) if copy.kind == "snapshot" else []
 
 
 def _is_there(home: Home, name: str, copy: HermesBackup) -> bool:

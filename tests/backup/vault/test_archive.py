@@ -170,7 +170,7 @@ def test_no_age(home: Path, tmp_path: Path) -> None:
 def test_export_of_what_is_shared_and_in_blocks(home: Path, tmp_path: Path) -> None:
     """An archive holds whole files, whatever the vault keeps them as."""
     from hermes_doctor.backup.vault import archive, blocks, unchanged
-    from hermes_doctor.backup.vault.age import ArchiveKeys
+    from hermes_doctor.backup.vault.age import ArchiveKeys, NamedCopy
     from hermes_doctor.backup.vault.vault import Vault
     from hermes_doctor.core.home import Home
     from tests.helpers.database_writer import back_up
@@ -187,9 +187,10 @@ def test_export_of_what_is_shared_and_in_blocks(home: Path, tmp_path: Path) -> N
     lock = ArchiveKeys((mine.public,), identity=mine.file)
     archive.write(made, tmp_path / "a.tar.age", lock)
 
-    assert archive.verify(tmp_path / "a.tar.age", lock) == []
+    named = NamedCopy(str(tmp_path / "a.tar.age"), lock)
+    assert archive.verify(named) == []
     store = Vault(Home(home), tmp_path / "other")
-    taken = archive.import_archive(store, tmp_path / "a.tar.age", lock)
+    taken = archive.import_archive(store, named)
     entry = taken.entry("long")
     assert entry is not None
     assert taken.copy_of(entry).read_bytes() == (home / "long").read_bytes()
