@@ -133,13 +133,23 @@ def running_watch(home: Home) -> WatchKeeper | None:
         return WatchKeeper(*seen) if seen else None
 
     folders = {_owners_folder(home), state_folder()}
-    locks = [folder / f"watch-{identity(home)}.lock" for folder in folders]
+    # Most users have no watch; building the name of its lock takes 5 ms.
+    locks = [folder / f"watch-{identity(home)}.lock" for folder in folders if _has_locks(folder)]
     for pid in chain.from_iterable(open_files.lock_holders(locks).values()):
         if "--once" not in command_line(pid):
             return WatchKeeper(
                 "hermes-doctor", True, f"`hermes-doctor watch --heal` restarts it (process {pid})"
             )
     return None
+
+
+def _has_locks(folder: Path) -> bool:
+    try:
+        return any(name.endswith(".lock") for name in os.listdir(folder))
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
 
 
 def _crontab_line(home: Home) -> WatchKeeper | None:
