@@ -12,7 +12,6 @@ nothing there has such times: `operations/watch/what_changed.py` asks for it aga
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import math
 import os
@@ -108,6 +107,8 @@ class Recorder:
     """What an examination depends on."""
 
     def __init__(self) -> None:
+        import hashlib  # noqa: F401 (slow to load; `_state_of_names` must find it loaded)
+
         self.states: dict[str, State] = {}
         """By path: its state just before it was looked at first."""
         self.until = math.inf
@@ -231,6 +232,8 @@ def _is_recent(st: os.stat_result) -> bool:
 
 
 def _state_of_names(folder: str) -> State:
+    import hashlib
+
     try:
         with os.scandir(folder) as entries:
             names = sorted(entry.name for entry in itertools.islice(entries, MOST_NAMES + 1))
