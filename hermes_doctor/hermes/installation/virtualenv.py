@@ -13,7 +13,6 @@ from pathlib import Path
 from hermes_doctor.core.lazy import NamedTuple, pattern
 from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system.files import MEGABYTE, list_folder, names_in, read, read_head
-from hermes_doctor.hermes.installation import packages as packages_module
 from hermes_doctor.hermes.installation.find import (
     DIST_INFO,
     Installation,
@@ -24,7 +23,11 @@ from hermes_doctor.hermes.installation.find import (
     is_checkout,
     program_on_path,
 )
-from hermes_doctor.hermes.installation.packages import read_pyvenv_cfg, site_packages_of
+from hermes_doctor.hermes.installation.packages import (
+    missing_modules,
+    read_pyvenv_cfg,
+    site_packages_of,
+)
 from hermes_doctor.hermes.knowledge import parse_release
 from hermes_doctor.hermes.supervisors.find import Supervision
 
@@ -169,11 +172,7 @@ def _faults(root: Path, *, deep: bool) -> Iterator[tuple[str, str]]:
     for module, package in _NEEDED.items() if alone else ():
         if module not in names and f"{module}.py" not in names:
             yield str(packages / module), f"{package} is gone"
-    gone = (
-        packages_module.missing_modules(packages, versions[-1], deep=deep)
-        if len(versions) == 1
-        else []
-    )
+    gone = missing_modules(packages, versions[-1], deep=deep) if len(versions) == 1 else []
     if gone:
         more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
         yield str(packages), f"{gone[0]}{more} of Hermes {versions[-1]} are missing"

@@ -114,8 +114,6 @@ class ReleaseUnit(NamedTuple):
 
 def service_plan(version: str) -> ReleaseUnit | None:
     """Return the unit of a release; for an unknown release, that of the newest known before it."""
-    from hermes_doctor.hermes.knowledge import parse_release
-
     known = load_knowledge("services")
     before = [name for name in known if parse_release(name) <= parse_release(version)]
     if not before:
@@ -186,8 +184,6 @@ def _load(name: str) -> dict[str, Any]:
 
 
 def _shipped(name: str) -> dict[str, Any]:
-    import json
-
     data: dict[str, Any] = json.loads(_by_root(name) if _by_root else read_shipped(name))
     return data
 

@@ -8,17 +8,14 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hermes_doctor.core.lazy import pattern
 from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.hermes.logs import output
 from hermes_doctor.hermes.logs.entry import LONG, LogEntry, LogWindow, Unread
 from hermes_doctor.hermes.logs.rotated import ReportUnread
-
-if TYPE_CHECKING:
-    from hermes_doctor.hermes.supervisors.units import Unit
-
+from hermes_doctor.hermes.supervisors.units import Unit
 
 JOURNAL = "journal"
 MOST_RECORDS = 2000

@@ -208,8 +208,6 @@ def maps(pid: int) -> str:
     """Return the files that a process has mapped, as the kernel lists them; empty if unknown."""
     if found := file_text(pid, "maps"):
         return found
-    from hermes_doctor.core.system import open_files
-
     return (open_files.process_by_root(pid) or {}).get("maps") or ""
 
 
@@ -219,8 +217,6 @@ def environment(pid: int) -> dict[str, str] | None:
         with open(f"/proc/{pid}/environ", "rb") as file:
             data = os.fsdecode(file.read(MOST_BYTES))
     except PermissionError:
-        from hermes_doctor.core.system import open_files
-
         return (open_files.process_by_root(pid) or {}).get("environ")
     except OSError:
         return None

@@ -171,27 +171,18 @@ def _rows(table: bytes, wanted: set[int] | None) -> list[Connection]:
 
 
 def _read(path: str) -> bytes:
+    table = b""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        with open(path, "rb", buffering=0) as file:
+            while len(table) < LARGEST and (part := file.read(1024 * 1024)):
+                table += part
     except FileNotFoundError:
         return b""  # a kernel without IPv6
     except OSError as error:
         raise CouldNotLook(
             "{path}: {reason}", path=path, reason=os.strerror(error.errno or 0).lower()
         ) from error
-    parts: list[bytes] = []
-    total = 0
-    try:
-        while total < LARGEST and (part := os.read(fd, 1024 * 1024)):
-            parts.append(part)
-            total += len(part)
-    except OSError as error:
-        raise CouldNotLook(
-            "{path}: {reason}", path=path, reason=os.strerror(error.errno or 0).lower()
-        ) from error
-    finally:
-        os.close(fd)
-    return b"".join(parts)
+    return table
 
 
 def parse_row(fields: Sequence[str]) -> Connection:

@@ -12,7 +12,6 @@ from hermes_doctor.hermes.settings.document import DEFAULT, POOL, Key, Source, T
 from hermes_doctor.hermes.settings.inputs import SettingInputs
 
 if TYPE_CHECKING:
-    from hermes_doctor.hermes.settings.document import Source
     from hermes_doctor.hermes.settings.inputs import SettingInputs
 
 
@@ -334,8 +333,6 @@ class PlainSecret(NamedTuple):
 
 def find_plain_secrets(inputs: SettingInputs) -> Iterator[PlainSecret]:
     """Yield every value that is a usable key or token according to its name."""
-    from hermes_doctor.hermes.settings.document import Text
-
     for path, value in suspected_secrets(inputs.raw):
         source = inputs.document.source(*path)
         if state(inputs.release, Text(value, source)) == "usable":

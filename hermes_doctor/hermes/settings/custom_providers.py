@@ -170,14 +170,9 @@ def _normal(
     for camel, snake in _CAMEL.items():
         if camel in block:
             block.setdefault(snake, block[camel])
-    urls = [
-        stripped_text(block[k]) for k in ("base_url", "url", "api") if isinstance(block.get(k), str)
-    ]
+    urls = [_text(block.get(key)) for key in URL_KEYS]
     valid = [url for url in urls if url and _is_address(url, inputs)]
-    name = (
-        stripped_text(block.get("name") if isinstance(block.get("name"), str) else "")
-        or key.strip()
-    )
+    name = _text(block.get("name")) or key.strip()
     if not valid or not name:
         return
     mode = block.get("api_mode") or block.get("transport")

@@ -55,8 +55,6 @@ class EnvFile(NamedTuple):
 
     def line(self, number: int) -> str:
         """Return one line without its ending, counted from 1; lines end as for Hermes."""
-        import re
-
         lines = re.split(r"\r\n|\r|\n", self.text or "")
         return lines[number - 1] if 0 < number <= len(lines) else ""
 

@@ -67,11 +67,8 @@ def _mapping(path: Path, block: Mapping[Any, Any], newer: Any) -> WrongShape:
         moved = (custom_providers.PROVIDERS,) if newer is None else None
         return WrongShape(path, "is a mapping, not a list", _names(block), moved)
     named = (str(block["name"]),) if _is_named(block) else ()
-    value = (
-        [dict(block)]
-        if named and any(block.get(key) for key in custom_providers.URL_KEYS)
-        else None
-    )
+    has_address = any(block.get(key) for key in custom_providers.URL_KEYS)
+    value = [dict(block)] if named and has_address else None
     return WrongShape(path, "is a mapping, not a list", named, None, value)
 
 
@@ -224,8 +221,6 @@ def _wrong_type(world: SettingInputs, path: Path, value: Any) -> WrongType:
 
 def meant_context_length(value: Any) -> int | None:
     """Return the number that was meant by `128K`, `1M` or `128,000`."""
-    import re
-
     match = re.fullmatch(
         r"\s*(\d{1,9}(?:[.,_ ]\d{3})*|\d+\.\d+)\s*([kKmM]?)(?:i?[bB]|\s*tokens?)?\s*", str(value)
     )

@@ -28,6 +28,7 @@ from hermes_doctor.hermes.settings.inputs import ABSENT, SettingInputs, section
 from hermes_doctor.hermes.settings.platforms import Access, platform_accesses
 
 _NOWHERE = Source(DEFAULT, "not set")
+_GUESSED = Source(DEFAULT, "guessed from the provider and the address")
 
 
 class RouteProblem(NamedTuple):
@@ -93,9 +94,7 @@ def resolve_settings(inputs: SettingInputs, doubts: tuple[str, ...] = ()) -> Res
     """Resolve all settings of a gateway from its inputs."""
     main, falls_back = _main(inputs)
     chain = tuple(_fallback_route(inputs, link) for link in fallback_chain(inputs))
-    used: Route | None = main
-    if main.trouble:
-        used = _instead(inputs, main) if falls_back else None
+    used = main if not main.trouble else _instead(inputs, main) if falls_back else None
     return Resolved(
         release=inputs.release.version,
         main=main,
@@ -132,12 +131,10 @@ def model_answer(inputs: SettingInputs) -> ResolvedValue:
     able = [(key, model[key]) for key in ("default", "model") if model.get(key)]
     if not able:
         return ResolvedValue("", _NOWHERE)
-    resolved_values = [
+    first, *others = (
         ResolvedValue(str(value), inputs.source(value, "model", key)) for key, value in able
-    ]
-    return ResolvedValue(
-        resolved_values[0].value, resolved_values[0].source, tuple(resolved_values[1:])
     )
+    return first._replace(shadows=tuple(others))
 
 
 def _default_model(inputs: SettingInputs, provider: str) -> ResolvedValue:
@@ -173,31 +170,22 @@ def _route(
     asked: Text,
     others: list[Text],
     model: ResolvedValue,
-    request_settings: RequestSettings | None,
+    used: RequestSettings | None,
     trouble: RouteProblem | None,
 ) -> Route:
     said: Any = ResolvedValue(str(asked), asked.source, tuple(answer(other) for other in others))
-    if request_settings is None:
+    if used is None:
         return Route(path, said, model, None, None, None, None, trouble)
-    url = request_settings.base_url
+    url, mode = used.base_url, used.api_mode
     return Route(
         path=path,
         requested=said,
         model=model,
-        provider=ResolvedValue(request_settings.provider, asked.source),
-        base_url=ResolvedValue(
-            str(url), url.source, tuple(answer(one) for one in request_settings.urls)
-        ),
-        api_mode=ResolvedValue(
-            str(request_settings.api_mode), _mode_source(request_settings.api_mode)
-        ),
-        key=key_of(inputs.release, request_settings.key, request_settings.keys),
+        provider=ResolvedValue(used.provider, asked.source),
+        base_url=ResolvedValue(str(url), url.source, tuple(map(answer, used.urls))),
+        api_mode=ResolvedValue(str(mode), mode.source if isinstance(mode, Text) else _GUESSED),
+        key=key_of(inputs.release, used.key, used.keys),
     )
-
-
-def _mode_source(mode: str) -> Source:
-    told = Source(DEFAULT, "guessed from the provider and the address")
-    return mode.source if isinstance(mode, Text) else told
 
 
 def answer(value: Text) -> ResolvedValue:
@@ -306,10 +294,7 @@ def _fallback_entry(inputs: SettingInputs, path: str, block: Mapping[Any, Any]) 
 
 
 def _tried_fallbacks(inputs: SettingInputs) -> list[FallbackEntry]:
-    """Return the entries that a gateway tries when the main provider has no credentials.
-
-    Older releases also try entries without a provider or a model.
-    """
+    """Return the entries that are tried; older releases accept ones without provider or model."""
     return fallback_chain(inputs) if inputs.release.since(0, 15) else _entries_in_use(inputs)
 
 
@@ -336,7 +321,8 @@ def task_settings(inputs: SettingInputs) -> list[TaskSettings]:
 
 
 def _task_settings(inputs: SettingInputs, name: str) -> TaskSettings:
-    block = {**inputs.release.topic("auxiliary").get(name, {}), **_task_block(inputs, name)}
+    written = section(inputs.config, "auxiliary", name)
+    block = {**inputs.release.topic("auxiliary").get(name, {}), **written}
     provider, model, url, key, mode = (
         _task_text(block, k) for k in ("provider", "model", "base_url", "api_key", "api_mode")
     )
@@ -354,11 +340,6 @@ def _task_settings(inputs: SettingInputs, name: str) -> TaskSettings:
     if not provider or provider == "auto":
         return TaskSettings(name, _AUTO, model, ABSENT, ABSENT, mode)
     return TaskSettings(name, provider, model, url, ABSENT if url else key, mode)
-
-
-def _task_block(inputs: SettingInputs, name: str) -> Mapping[Any, Any]:
-    block = section(inputs.config, "auxiliary").get(name)
-    return block if isinstance(block, dict) else {}
 
 
 def _task_text(block: Mapping[Any, Any], key: str) -> Text:

@@ -295,10 +295,8 @@ def _second_document(lines: list[str]) -> int | None:
 def _error(text: str) -> yaml.MarkedYAMLError | None:
     try:
         yaml.load(text, config_yaml.loader_for(text))
-    except yaml.MarkedYAMLError as error:
-        return error
-    except Exception:  # noqa: BLE001 (PyYAML raises nearly anything)
-        return None
+    except Exception as error:  # noqa: BLE001 (PyYAML raises nearly anything)
+        return error if isinstance(error, yaml.MarkedYAMLError) else None
     return None
 
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hermes_doctor.core.file_copies import TextCopy
+from hermes_doctor.core.home import Home
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.message import clock, text
 from hermes_doctor.hermes.stores.entries import difference, entries_by_name
 from hermes_doctor.hermes.stores.json_repairs import RepairedStore, repair_bytes
-
-if TYPE_CHECKING:
-    from hermes_doctor.core.file_copies import TextCopy
-    from hermes_doctor.core.home import Home
-    from hermes_doctor.hermes.stores.store_file import StoreFile
+from hermes_doctor.hermes.stores.store_file import StoreFile
 
 
 class Repair(NamedTuple):

@@ -112,7 +112,6 @@ def _other_moment(entry: dict[str, Any], store: Store) -> str | None:
 
 def generated_id(entry: dict[str, Any], number: int = 0) -> str:
     """Return an id as Hermes makes them, always the same for the same entry."""
-    import json
     from hashlib import sha256
 
     return sha256((json.dumps(entry) + str(number or "")).encode()).hexdigest()[:12]
@@ -152,15 +151,19 @@ class ExaminedStore(NamedTuple):
     damage: StoreFlaw | None
 
 
+def _flawed(kind: str, what: str, values: Any = None) -> ExaminedStore:
+    return ExaminedStore(values, StoreFlaw(kind, what))
+
+
 def examine_bytes(data: bytes, store: Store, harmless: Container[str] = ()) -> ExaminedStore:
     """Parse these bytes as Hermes does, and return the first flaw that would affect it.
 
     The kinds in `harmless` are not flaws for the given release.
     """
     if not data.strip(_BLANKS):
-        return ExaminedStore(None, StoreFlaw(EMPTY, "empty"))
+        return _flawed(EMPTY, "empty")
     if not data.strip(b"\0" + _BLANKS):
-        return ExaminedStore(None, StoreFlaw(EMPTY, f"contains only {len(data):,} NUL bytes"))
+        return _flawed(EMPTY, f"contains only {len(data):,} NUL bytes")
     marked = data.startswith(codecs.BOM_UTF8)
     try:
         text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
@@ -168,28 +171,26 @@ def examine_bytes(data: bytes, store: Store, harmless: Container[str] = ()) -> E
         kind = (
             "encoded as UTF-16" if data.startswith(_UTF16) else f"byte {error.start:,} is not UTF-8"
         )
-        return ExaminedStore(None, StoreFlaw(BINARY, kind))
-    examined_store = _parsed(text)
-    if examined_store.damage is None:
-        flaws = (flaw for flaw in _shape(examined_store.values, store) if flaw.kind not in harmless)
-        examined_store = ExaminedStore(examined_store.values, next(flaws, None))
-    if examined_store.damage is None and marked:
-        return ExaminedStore(
-            examined_store.values, StoreFlaw(BOM, "its first three bytes are a byte order mark")
-        )
-    return examined_store
+        return _flawed(BINARY, kind)
+    examined = _parsed(text)
+    if examined.damage is None:
+        flaws = (flaw for flaw in _shape(examined.values, store) if flaw.kind not in harmless)
+        examined = ExaminedStore(examined.values, next(flaws, None))
+    if examined.damage is None and marked:
+        return _flawed(BOM, "its first three bytes are a byte order mark", examined.values)
+    return examined
 
 
 def _parsed(text: str) -> ExaminedStore:
     try:
         return _decoded(text)
     except RecursionError:
-        return ExaminedStore(None, StoreFlaw(DEEP, "it is nested too deeply"))
+        return _flawed(DEEP, "it is nested too deeply")
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
-        return ExaminedStore(None, StoreFlaw(TORN, f"{place}: not valid JSON from here"))
+        return _flawed(TORN, f"{place}: not valid JSON from here")
     except ValueError:
-        return ExaminedStore(None, StoreFlaw(DEEP, "it contains a number that is too long"))
+        return _flawed(DEEP, "it contains a number that is too long")
 
 
 def _decoded(text: str) -> ExaminedStore:
@@ -200,26 +201,20 @@ def _decoded(text: str) -> ExaminedStore:
         place = f"line {error.lineno}, column {error.colno}"
     try:
         values = json.loads(text, strict=False)
-        return ExaminedStore(
-            values, StoreFlaw(CONTROL, f"{place}: a control character inside a text")
-        )
+        return _flawed(CONTROL, f"{place}: a control character inside a text", values)
     except json.JSONDecodeError:
         pass
     except (ValueError, RecursionError):  # Hermes, whose parser is strict, does not get that far
-        return ExaminedStore(None, StoreFlaw(TORN, f"{place}: not valid JSON from here"))
+        return _flawed(TORN, f"{place}: not valid JSON from here")
     bare = text.rstrip("\0")
     if bare != text:
         inner = _parsed(bare)
         count = len(text) - len(bare)
         if inner.damage is None:
-            return ExaminedStore(
-                inner.values, StoreFlaw(PADDING, f"{count:,} NUL bytes after the end")
-            )
-        return ExaminedStore(None, StoreFlaw(TORN, f"cut off, then {count:,} NUL bytes"))
+            return _flawed(PADDING, f"{count:,} NUL bytes after the end", inner.values)
+        return _flawed(TORN, f"cut off, then {count:,} NUL bytes")
     values, end = json.JSONDecoder(strict=False).raw_decode(text.lstrip())
-    return ExaminedStore(
-        values, StoreFlaw(TAIL, f"{len(text.lstrip()) - end:,} characters after the end")
-    )
+    return _flawed(TAIL, f"{len(text.lstrip()) - end:,} characters after the end", values)
 
 
 def _shape(values: Any, store: Store) -> Iterator[StoreFlaw]:

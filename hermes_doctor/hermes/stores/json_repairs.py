@@ -49,7 +49,6 @@ class RepairedStore(NamedTuple):
     """A store that was repaired."""
 
     data: bytes
-    values: Any
     description: str
     lost: tuple[str, ...] = ()
     """The names of entries that could not be kept."""
@@ -57,6 +56,7 @@ class RepairedStore(NamedTuple):
     """The file was cut off, so what followed is unknown."""
     guessed: bool = False
     """The meaning of its bytes is likely, but not certain."""
+    values: Any = None
 
     @property
     def lossless(self) -> bool:
@@ -73,22 +73,22 @@ def repair_bytes(data: bytes, store: Store, max_repairs: int = 3) -> RepairedSto
     bench = _Bench(data, data.removeprefix(codecs.BOM_UTF8), values, store)
     way = _WAYS.get(flaw.kind) if flaw else None
     try:
-        repaired_store = way(bench) if way else None
+        repaired = way(bench) if way else None
     except (ValueError, RecursionError):
         return None
-    if repaired_store is None:
+    if repaired is None:
         return None
-    examined_store = examine_bytes(repaired_store.data, store)
-    if examined_store.damage and flaw and examined_store.damage.kind != flaw.kind and max_repairs:
-        then = repair_bytes(repaired_store.data, store, max_repairs - 1)
+    examined = examine_bytes(repaired.data, store)
+    if examined.damage and flaw and examined.damage.kind != flaw.kind and max_repairs:
+        then = repair_bytes(repaired.data, store, max_repairs - 1)
         return then and then._replace(
-            description=f"{repaired_store.description}, {then.description}",
-            lost=repaired_store.lost + then.lost,
-            cut_off=repaired_store.cut_off or then.cut_off,
-            guessed=repaired_store.guessed or then.guessed,
+            description=f"{repaired.description}, {then.description}",
+            lost=repaired.lost + then.lost,
+            cut_off=repaired.cut_off or then.cut_off,
+            guessed=repaired.guessed or then.guessed,
         )
-    sound = examined_store.damage is None and entries_by_name(examined_store.values, store)
-    return repaired_store._replace(values=examined_store.values) if sound else None
+    sound = examined.damage is None and entries_by_name(examined.values, store)
+    return repaired._replace(values=examined.values) if sound else None
 
 
 class _Bench(NamedTuple):
@@ -102,13 +102,11 @@ class _Bench(NamedTuple):
 
     def unmarked(self) -> RepairedStore:
         """Remove a byte order mark."""
-        return RepairedStore(self.without_bom, None, "remove its byte order mark")
+        return RepairedStore(self.without_bom, "remove its byte order mark")
 
     def unpadded(self) -> RepairedStore:
         """Remove the NUL bytes that a crash left at the end."""
-        return RepairedStore(
-            self.without_bom.rstrip(b"\0"), None, "remove the NUL bytes after its end"
-        )
+        return RepairedStore(self.without_bom.rstrip(b"\0"), "remove the NUL bytes after its end")
 
     def without_tail(self) -> RepairedStore:
         """Remove what follows the document's end, or merge it if it is a second document."""
@@ -122,9 +120,9 @@ class _Bench(NamedTuple):
         if changed and whole:
             both = merge_entries(later, self.values, self.store, None)
             lost = tuple(f"{name}, the first of two versions" for name in changed if name in first)
-            return RepairedStore(to_json(both), None, "merge its two lists", lost)
+            return RepairedStore(to_json(both), "merge its two lists", lost)
         return RepairedStore(
-            f"{text[:end]}\n".encode(), None, "remove the text after its end", (*changed,)
+            f"{text[:end]}\n".encode(), "remove the text after its end", (*changed,)
         )
 
     def _second(self, tail: bytes) -> tuple[Any, bool]:
@@ -141,26 +139,24 @@ class _Bench(NamedTuple):
     def escaped(self) -> RepairedStore:
         """Escape control characters as JSON requires."""
         how = "escape its control characters"
-        return RepairedStore(to_json(self.values), None, how)
+        return RepairedStore(to_json(self.values), how)
 
     def wrapped(self) -> RepairedStore | None:
         """Turn a bare list into the value that it was meant to be."""
         if not self.store.list_is or not isinstance(self.values, list):
             return None
         how = f"put its list below {self.store.list_is}"
-        return RepairedStore(to_json({self.store.list_is: self.values}), None, how)
+        return RepairedStore(to_json({self.store.list_is: self.values}), how)
 
     def in_utf8(self) -> RepairedStore | None:
         """Convert UTF-16, as saved on Windows, or Latin-1 to UTF-8; else extract the entries."""
         if self.data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            return RepairedStore(
-                self.data.decode("utf-16").encode("utf-8"), None, "rewrite it as UTF-8"
-            )
+            return RepairedStore(self.data.decode("utf-16").encode("utf-8"), "rewrite it as UTF-8")
         if not _NO_LETTER.search(self.data):
             data = self.data.decode("latin-1").encode("utf-8")
             if examine_bytes(data, self.store).damage is None:
                 how = "rewrite it from Latin-1 to UTF-8"
-                return RepairedStore(data, None, how, guessed=True)
+                return RepairedStore(data, how, guessed=True)
         return self.salvaged()
 
     def salvaged(self) -> RepairedStore | None:
@@ -169,7 +165,7 @@ class _Bench(NamedTuple):
         if not entries_by_name(left.values, self.store):
             return None
         how = "keep the entries that can be read"
-        return RepairedStore(to_json(left.values), None, how, left.lost, cut_off=True)
+        return RepairedStore(to_json(left.values), how, left.lost, cut_off=True)
 
     def reheld(self) -> RepairedStore | None:
         """Turn entries in a mapping into a list; remove containers without entries."""
@@ -177,11 +173,9 @@ class _Bench(NamedTuple):
         held = self.values[odd[0]]
         if self.store.inside == LIST and isinstance(held, dict):
             how = f"turn {odd[0]} into a list"
-            return RepairedStore(to_json({**self.values, odd[0]: [*held.values()]}), None, how)
+            return RepairedStore(to_json({**self.values, odd[0]: [*held.values()]}), how)
         kept = {key: value for key, value in self.values.items() if key not in odd}
-        return RepairedStore(
-            to_json(kept), None, f"remove the invalid {odd[0]}", (*odd,), cut_off=True
-        )
+        return RepairedStore(to_json(kept), f"remove the invalid {odd[0]}", (*odd,), cut_off=True)
 
     def _no_holder(self, key: str) -> bool:
         return key in self.values and not has_type(self.values[key], self.store.inside)
@@ -197,7 +191,7 @@ class _Bench(NamedTuple):
         lost = self._keep_only(
             kept, lambda key, entry: key[:1] == "_" or repair_fields(entry, key, self.store)
         )
-        return RepairedStore(to_json(kept), None, how, lost)
+        return RepairedStore(to_json(kept), how, lost)
 
     def _keep_only(self, values: Any, keeps: Callable[[str, Any], bool]) -> tuple[str, ...]:
         """Remove the other entries; return their names, without those of Hermes' own notes."""
@@ -221,13 +215,13 @@ class _Bench(NamedTuple):
         entries = raw_entries(kept, self.store)
         for number in duplicate_ids(entries, self.store):
             entries[number]["id"] = generated_id(entries[number], number)
-        return RepairedStore(to_json(kept), None, "give each entry its own id")
+        return RepairedStore(to_json(kept), "give each entry its own id")
 
     def without_odd(self) -> RepairedStore:
         """Remove what is not an entry; Hermes' own notes are not counted as lost."""
         kept = json.loads(json.dumps(self.values))
         lost = self._keep_only(kept, lambda _, entry: has_type(entry, self.store.entry))
-        return RepairedStore(to_json(kept), None, "remove invalid entries", lost)
+        return RepairedStore(to_json(kept), "remove invalid entries", lost)
 
     def without_commas(self) -> RepairedStore | None:
         """Remove commas before closing brackets, which people leave; None if that is not all."""
@@ -235,7 +229,7 @@ class _Bench(NamedTuple):
         made = _LAST_COMMA.sub(lambda found: found[1] or "", text).encode()
         if made == self.without_bom or examine_bytes(made, self.store).damage is not None:
             return None
-        return RepairedStore(made, None, "remove commas before closing brackets")
+        return RepairedStore(made, "remove commas before closing brackets")
 
     def closed(self) -> RepairedStore | None:
         """Keep the complete part of a file that is cut off."""
@@ -250,7 +244,7 @@ class _Bench(NamedTuple):
         deep = any(lost[: len(path)] == path and len(lost) > len(path) for path in paths)
         names = (_torn_name(truncated_text, self.store),) if deep else ()
         return RepairedStore(
-            truncated_text.text.encode(), None, "close it where it is cut off", names, cut_off=True
+            truncated_text.text.encode(), "close it where it is cut off", names, cut_off=True
         )
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.lazy import NamedTuple
@@ -33,9 +32,6 @@ from hermes_doctor.hermes.supervisors.units import (
     Unit,
     runs_gateway,
 )
-
-if TYPE_CHECKING:
-    from hermes_doctor.hermes.supervisors.starters import WatchKeeper
 
 _OTHERS = ("supervisord", "runsv", "circusd", "monit", "supervise-daemo", "dinit", "PM2")
 _BY_HAND = ("sshd", "tmux", "screen", "login", "cron", "crond", "konsole", "gnome-terminal")
@@ -68,7 +64,7 @@ class Supervision(NamedTuple):
     """Whether systemd runs on this machine, so that it could supervise the gateway."""
     wsl: bool = False
     """Whether this is the Windows Subsystem for Linux."""
-    keeper: WatchKeeper | None = None
+    keeper: starters.WatchKeeper | None = None
     """The watch of this tool that restarts a gateway without a supervisor; looked for only where
     systemd does not run."""
 
@@ -103,8 +99,6 @@ def find_supervisor(home: Home, gateways: Callable[[], list[Gateway]]) -> Superv
     booted = os.path.isdir("/run/systemd/system")
     keeper = None
     if revives is False and owner is None and not booted and sys.platform == "linux":
-        from hermes_doctor.hermes.supervisors import starters
-
         keeper = starters.find_keeper(home)
     if keeper is not None:
         revives, why_so = keeper.works, keeper.why
@@ -181,8 +175,6 @@ def _runs(unit: Unit, pid: int, home: Home) -> bool:
     """Whether a process in a unit's control group is the gateway that the unit keeps running."""
     if unit.pid == pid:
         return True
-    from hermes_doctor.hermes.supervisors import starters
-
     if unit.pid is None:
         return runs_gateway(unit.program) and starters.is_for_home(unit, home.path)
     line = starters.processes_between(unit.pid, pid)

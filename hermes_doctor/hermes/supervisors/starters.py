@@ -55,8 +55,6 @@ def is_for_home(unit: Unit, home: Path) -> bool:
 
 def _of_another(pid: int, home: Path) -> bool:
     """Whether a process is the gateway of another home; True if its home cannot be seen."""
-    from hermes_doctor.hermes.processes import home_of
-
     argv = command_line(pid)
     claim = home_of.home_by_lock_file(pid)
     if claim is None or not claim.locked:
@@ -126,7 +124,6 @@ def running_watch(home: Home) -> WatchKeeper | None:
     It runs as the owner of the home, or as us: root can watch the homes of others.
     """
     from hermes_doctor.core.system import open_files, root_parent
-    from hermes_doctor.hermes.processes.lineage import command_line
 
     if root_parent.is_separate():  # it may be root's
         seen = root_parent.ask_root("running_watch")
