@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hermes_doctor.sqlite.examine.condition import Condition
     from hermes_doctor.sqlite.examine.damage import Damage
     from hermes_doctor.sqlite.examine.first_page import FirstPageFault
-    from hermes_doctor.sqlite.examine.hot_journal import JournalVerdict
+    from hermes_doctor.sqlite.examine.foreign_log import JournalVerdict
     from hermes_doctor.sqlite.files import set_aside_logs
     from hermes_doctor.sqlite.schema_differences import ChangedPart, MissingPart
     from hermes_doctor.sqlite.wal import LOG_HEAD
@@ -31,7 +31,7 @@ else:
             "hermes_doctor.sqlite.examine.condition": "Condition",
             "hermes_doctor.sqlite.examine.damage": "Damage",
             "hermes_doctor.sqlite.examine.first_page": "FirstPageFault",
-            "hermes_doctor.sqlite.examine.hot_journal": "JournalVerdict",
+            "hermes_doctor.sqlite.examine.foreign_log": "JournalVerdict",
             "hermes_doctor.sqlite.schema_differences": "ChangedPart MissingPart",
             "hermes_doctor.sqlite.files": "set_aside_logs",
             "hermes_doctor.sqlite.wal": "LOG_HEAD",

@@ -45,9 +45,13 @@ if TYPE_CHECKING:
         unlock_pairing,
     )
     from hermes_doctor.sqlite.completion import complete
+    from hermes_doctor.sqlite.repairs.in_place import (
+        compact,
+        correct_rows,
+        delete_bad_responses,
+        release_tasks,
+    )
     from hermes_doctor.sqlite.repairs.rescue import restore_from_copy
-    from hermes_doctor.sqlite.repairs.rows import correct_rows, delete_bad_responses, release_tasks
-    from hermes_doctor.sqlite.repairs.structure import compact
 else:
     __getattr__, __all__ = import_on_first_use(
         __name__,
@@ -72,7 +76,7 @@ else:
             "hermes_doctor.repair.planning.store_repair": "entry_lines repair_store replace_store",
             "hermes_doctor.sqlite.completion": "complete",
             "hermes_doctor.sqlite.repairs.rescue": "restore_from_copy",
-            "hermes_doctor.sqlite.repairs.rows": "correct_rows delete_bad_responses release_tasks",
-            "hermes_doctor.sqlite.repairs.structure": "compact",
+            "hermes_doctor.sqlite.repairs.in_place": "compact correct_rows delete_bad_responses"
+            " release_tasks",
         },
     )

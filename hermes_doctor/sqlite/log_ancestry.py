@@ -9,18 +9,19 @@ from itertools import pairwise
 
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.core.system import limits
-from hermes_doctor.sqlite.cells import (
+from hermes_doctor.core.system import time_limits
+from hermes_doctor.sqlite.header import MAGIC, Header
+from hermes_doctor.sqlite.pages import (
     INTERIOR,
     LEAF,
     PARSE_ERRORS,
+    DatabasePages,
     children_of,
+    first_byte,
     page_header,
     to_signed,
     varint,
 )
-from hermes_doctor.sqlite.header import MAGIC, Header
-from hermes_doctor.sqlite.pages import DatabasePages, first_byte
 from hermes_doctor.sqlite.rollback_journal import Undo
 from hermes_doctor.sqlite.wal import FRAME, LOG_HEAD, WriteAheadLog
 

@@ -8,18 +8,19 @@ from collections.abc import Iterable
 
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.core.system import limits
-from hermes_doctor.sqlite.cells import (
+from hermes_doctor.core.system import time_limits
+from hermes_doctor.sqlite.pages import (
     INDEX_INTERIOR,
     INDEX_LEAF,
     INTERIOR,
     LEAF,
     PARSE_ERRORS,
+    DatabasePages,
     children_of,
+    first_byte,
     local_size,
     varint,
 )
-from hermes_doctor.sqlite.pages import DatabasePages, first_byte
 
 MOST_TRUNKS = 64
 

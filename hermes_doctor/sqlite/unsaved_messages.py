@@ -16,9 +16,9 @@ from typing import Any
 
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.sqlite.cells import Value
+from hermes_doctor.sqlite.pages import Value
 from hermes_doctor.sqlite.query_process import MOST_ROWS
-from hermes_doctor.sqlite.salvage import transcripts
+from hermes_doctor.sqlite.salvage import older_copies
 from hermes_doctor.sqlite.saved_rows import Ask
 
 ROLES = frozenset({"user", "assistant", "tool"})
@@ -158,7 +158,7 @@ def _is_same(message: Mapping[str, Any], row: StoredMessage) -> bool:
         return False
     if _call_ids(row.calls) != _call_ids(json.dumps(message.get("tool_calls") or [])):
         return False
-    if row.content.strip() not in {str(form or "").strip() for form in transcripts.forms(message)}:
+    if row.content.strip() not in {str(form or "").strip() for form in older_copies.forms(message)}:
         return False
     when = _time(message)
     return when is None or -EARLIER <= row.time - when <= LATER
@@ -206,7 +206,7 @@ def _obstacle(
 
 
 def _row(message: Mapping[str, Any], at: float) -> dict[str, Value]:
-    row = transcripts.columns(message, whole=True)
+    row = older_copies.columns(message, whole=True)
     row["timestamp"] = _time(message) or at
     if row["content"] is None and message["role"] != "assistant":
         row["content"] = ""

@@ -59,7 +59,7 @@ def test_a_home_with_other_receipts(home: Path, path: Path) -> None:
     quiet = "import hermes_doctor.hermes.processes.gateway_processes as p; assert p.all_pids; "
     quiet += "p.all_pids = lambda: []"
     loaded = imported("check", "--home", str(home), patch=quiet)
-    assert "hermes_doctor.backup.records.saved_logs" in loaded
+    assert "hermes_doctor.backup.records.receipts" in loaded
     not_loaded(
         loaded, "hermes_doctor.diagnosis.probes.missing_rows", "hermes_doctor.backup.vault.vault"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from hermes_doctor.sqlite.repairs.rows import release_tasks as release_claims
+from hermes_doctor.sqlite.repairs.in_place import release_tasks as release_claims
 from tests.helpers.claimed_tasks import claim
 from tests.helpers.fix_contract import Planted
 from tests.helpers.fix_cycle import cure, rows

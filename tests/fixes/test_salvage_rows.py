@@ -12,7 +12,7 @@ from hermes_doctor.core.home import Home
 from hermes_doctor.sqlite import query_process
 from hermes_doctor.sqlite.reader import InProcess
 from hermes_doctor.sqlite.repairs import rescue
-from hermes_doctor.sqlite.salvage import partial_rows
+from hermes_doctor.sqlite.salvage import account
 from tests.helpers import damage, fix_cycle, support
 from tests.helpers.damage import CUT, ROWS, Fault
 from tests.helpers.fix_contract import Planted
@@ -329,7 +329,7 @@ def test_a_truncated_message_is_marked_and_listed(home: Path) -> None:
     cured = fix_cycle.cure(home, "DB-MALFORMED", "salvage-rows")
 
     [(text,)] = fix_cycle.rows(path, f"SELECT content FROM messages WHERE id = {row}")
-    assert str(text).endswith(partial_rows.MARK)
+    assert str(text).endswith(account.MARK)
     assert str(text).startswith("w00000 ") and len(str(text)) < len(long)
     [told] = [note for note in cured.notes if "content cut off and marked: " in note]
     assert told.startswith("Rows of messages in part") and told.endswith(f", {row}.")

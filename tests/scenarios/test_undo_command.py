@@ -14,7 +14,7 @@ import yaml
 
 from hermes_doctor.backup.records.home_lock import lock_home
 from hermes_doctor.backup.records.journal import Journal, Journals
-from hermes_doctor.backup.records.unfinished import RUN_FILE
+from hermes_doctor.backup.records.receipts import RUN_FILE
 from hermes_doctor.backup.vault.vault import Vault
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import Trouble

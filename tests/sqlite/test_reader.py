@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.sqlite import cells, header, pages, schema
+from hermes_doctor.sqlite import header, pages, schema
 from hermes_doctor.sqlite.blueprint import Column
 
 PAGE_SIZES = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
@@ -362,8 +362,8 @@ def test_a_declaration_is_never_run_as_a_query(tmp_path: Path, sql: str) -> None
 def test_varints_end(data: bytes, at: int) -> None:
     """A variable-length number is read, or it is cut off; nothing else can happen."""
     try:
-        value, end = cells.varint(data, at)
-    except cells.PARSE_ERRORS:
+        value, end = pages.varint(data, at)
+    except pages.PARSE_ERRORS:
         return
     assert 0 <= value < 2**64
     assert at < end <= min(len(data), at + 9)
@@ -373,8 +373,8 @@ def test_varints_end(data: bytes, at: int) -> None:
 @given(payload=st.binary(max_size=200))
 def test_records_end(payload: bytes) -> None:
     """Any bytes as a row: values, or the reason why not."""
-    with contextlib.suppress(*cells.PARSE_ERRORS):
-        assert isinstance(cells.record(payload), list)
+    with contextlib.suppress(*pages.PARSE_ERRORS):
+        assert isinstance(pages.record(payload), list)
 
 
 @settings(derandomize=True, deadline=None, max_examples=200)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_doctor import __version__
-from hermes_doctor.backup.records.unfinished import FINAL_STATES, RUN_FILE
+from hermes_doctor.backup.records.receipts import FINAL_STATES, RUN_FILE
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.message import text
 from hermes_doctor.core.model import CouldNotLook, Trouble

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING
 from hermes_doctor.backup.vault import blocks, unchanged
 from hermes_doctor.backup.vault.large_manifest import Lines
 from hermes_doctor.backup.vault.manifest import BackupEntry, BackupSource, entries_of
-from hermes_doctor.backup.vault.partial import Partial, Progress
 from hermes_doctor.backup.vault.save_database import DatabaseSaver, groups
 from hermes_doctor.backup.vault.save_file import FileSaver
 from hermes_doctor.backup.vault.source_list import AT_ONCE, batches
-from hermes_doctor.backup.vault.unchanged import PreviousBackup
+from hermes_doctor.backup.vault.unchanged import Partial, PreviousBackup, Progress
 from hermes_doctor.backup.vault.unreadable_files import (
     MissingFile,
     os_error_reason,

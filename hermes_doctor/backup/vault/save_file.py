@@ -11,7 +11,7 @@ from pathlib import Path
 from hermes_doctor.backup.vault import blocks, unchanged as backup_unchanged
 from hermes_doctor.backup.vault.blocks import open_as_owner
 from hermes_doctor.backup.vault.manifest import BackupEntry, BackupSource
-from hermes_doctor.backup.vault.partial import Partial
+from hermes_doctor.backup.vault.unchanged import Partial
 from hermes_doctor.core.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.core.system import disk, sparse_files
 from hermes_doctor.core.system.digests import CHUNK

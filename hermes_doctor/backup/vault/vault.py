@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from hermes_doctor import __version__
-from hermes_doctor.backup.records.unfinished import RUN_FILE
+from hermes_doctor.backup.records.receipts import RUN_FILE
 from hermes_doctor.backup.vault import blocks, large_manifest
 from hermes_doctor.backup.vault.free_space import check_free_space, create_folder, write_error
 from hermes_doctor.backup.vault.large_manifest import Lines

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from hermes_doctor.backup.records import unfinished
+from hermes_doctor.backup.records import receipts
 from hermes_doctor.core import known_secrets
 from hermes_doctor.core.model import CouldNotLook, known_or
 from hermes_doctor.core.system import mounts
@@ -20,9 +20,7 @@ from hermes_doctor.hermes.processes.process_stat import start_moment, stat
 from hermes_doctor.hermes.supervisors.units import DOCKER
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.records.handled import Handled
-    from hermes_doctor.backup.records.saved_logs import SavedLog
-    from hermes_doctor.backup.records.unfinished import LeftDown, UnfinishedRun
+    from hermes_doctor.backup.records.receipts import Handled, LeftDown, SavedLog, UnfinishedRun
     from hermes_doctor.backup.records.updates import Update
     from hermes_doctor.core.model import Gateway
     from hermes_doctor.core.system.mounts import FileUser
@@ -237,14 +235,13 @@ class RecordsView(View):
     @once(limit=4)
     def handled(self) -> list[Handled]:
         """When this tool or a person set the gateway right in the last day, in order of the end."""
-        from hermes_doctor.backup.records import handled
 
-        periods = handled.find(self.home, time.time() - DAY)
+        periods = receipts.when_handled(self.home, time.time() - DAY)
         try:
             for gateway in self._gateway.running():
                 if is_own(gateway, self._gateway.supervision().owner, self._gateway.diary):
                     began = gateway.started_at.timestamp()
-                    periods.append(handled.Handled(began, began, proved=True))
+                    periods.append(receipts.Handled(began, began, proved=True))
         except CouldNotLook:
             pass
         return sorted(periods, key=lambda one: one.ended)
@@ -257,21 +254,19 @@ class RecordsView(View):
     @once(limit=2)
     def left_down(self) -> LeftDown | None:
         """The last run of this tool that stopped the gateway, if it left it down."""
-        return unfinished.run_that_left_gateway_down(self.home)
+        return receipts.run_that_left_gateway_down(self.home)
 
     @once(limit=2)
     def unfinished_runs(self) -> list[UnfinishedRun]:
         """Runs of this tool that were interrupted."""
-        return unfinished.unfinished_runs(self.home)
+        return receipts.unfinished_runs(self.home)
 
     @once(limit=2)
     def saved_logs(self) -> list[SavedLog]:
         """Backups of deleted write-ahead logs whose rows may not be in the database."""
         if not os.path.isdir(self.home.runs):
             return []
-        from hermes_doctor.backup.records import saved_logs
-
-        return saved_logs.unsettled_logs(self.home)
+        return receipts.unsettled_logs(self.home)
 
     @once(limit=2)
     def guarded_update(self) -> Update | None:

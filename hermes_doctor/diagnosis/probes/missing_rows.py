@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_doctor.backup.records.saved_logs import SavedLog
+from hermes_doctor.backup.records.receipts import SavedLog
 from hermes_doctor.backup.vault.backup_rows import expired_before
 from hermes_doctor.backup.vault.manifest import Backup, BackupEntry
 from hermes_doctor.backup.vault.vault import Vault

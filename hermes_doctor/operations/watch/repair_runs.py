@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 def unfinished_runs(home: Home) -> list[str]:
     """The ids of unfinished runs that no process is working on."""
-    from hermes_doctor.backup.records import unfinished
+    from hermes_doctor.backup.records import receipts
 
     try:
-        found = unfinished.unfinished_runs(home)
+        found = receipts.unfinished_runs(home)
     except CouldNotLook:
         return []
     return [

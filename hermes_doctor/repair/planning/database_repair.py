@@ -147,9 +147,9 @@ def _try_salvage(probes: Probes, path: Path) -> SalvageResult | None:
 
 def roll_back_transaction(path: Path) -> ReplaceDatabase:
     """Let SQLite play the journal of a database back."""
-    from hermes_doctor.sqlite.repairs import structure, work
+    from hermes_doctor.sqlite.repairs import in_place, work
 
-    rungs: list[RepairMethod] = [("rolling back the transaction", structure.roll_back)]
+    rungs: list[RepairMethod] = [("rolling back the transaction", in_place.roll_back)]
     return ReplaceDatabase(
         path,
         lambda copy: work.try_methods(copy, rungs),
@@ -159,16 +159,16 @@ def roll_back_transaction(path: Path) -> ReplaceDatabase:
 
 
 def _rungs(probes: Probes, path: Path, name: str) -> list[RepairMethod]:
-    from hermes_doctor.sqlite.repairs import rebuild_search, structure
+    from hermes_doctor.sqlite.repairs import in_place, rebuild_search
 
     if name == "magic":
-        return [("restoring its first 16 bytes", structure.write_magic)]
+        return [("restoring its first 16 bytes", in_place.write_magic)]
     if name == "header":
-        return [("rebuilding its header", structure.rewrite_header)]
+        return [("rebuilding its header", in_place.rewrite_header)]
     if name == "indexes":
         return [
-            ("rebuilding its indexes", structure.reindex),
-            ("declaring its indexes again", structure.remake),
+            ("rebuilding its indexes", in_place.reindex),
+            ("declaring its indexes again", in_place.remake),
         ]
     if name == "copies":
         from hermes_doctor.sqlite.repairs import rescue

@@ -19,7 +19,7 @@ from hermes_doctor.sqlite.wal import EMPTY, WriteAheadLog
 
 if TYPE_CHECKING:
     from hermes_doctor.sqlite.examine.damage import Damage
-    from hermes_doctor.sqlite.examine.hot_journal import JournalVerdict
+    from hermes_doctor.sqlite.examine.foreign_log import JournalVerdict
 
 SMALL_BYTES = 4 * MEGABYTE
 """A database up to this size is examined as a whole, in memory."""

@@ -12,8 +12,8 @@ from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.message import listed, text
 from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system.files import open_regular
-from hermes_doctor.sqlite.cells import PARSE_ERRORS, varint
 from hermes_doctor.sqlite.header import PAGE_SIZES, UNKNOWN, Header
+from hermes_doctor.sqlite.pages import PARSE_ERRORS, varint
 
 if TYPE_CHECKING:
     pass

@@ -14,9 +14,9 @@ from hermes_doctor.core.lazy import pattern
 from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system.files import shown
 from hermes_doctor.sqlite.blueprint import quote_name
-from hermes_doctor.sqlite.cells import PARSE_ERRORS, varint
 from hermes_doctor.sqlite.examine import fulltext_coverage
 from hermes_doctor.sqlite.examine.fulltext_coverage import FulltextFlaw, Rebuild, Unchecked
+from hermes_doctor.sqlite.pages import PARSE_ERRORS, varint
 from hermes_doctor.sqlite.reader import Reader
 from hermes_doctor.sqlite.schema import (
     HERMES_FULLTEXT,

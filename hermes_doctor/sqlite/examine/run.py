@@ -25,7 +25,7 @@ from hermes_doctor.sqlite.examine.condition import (
 from hermes_doctor.sqlite.files import DatabaseFiles, OpenFiles, database_files, open_files
 
 if TYPE_CHECKING:
-    from hermes_doctor.sqlite.examine.hot_journal import JournalVerdict
+    from hermes_doctor.sqlite.examine.foreign_log import JournalVerdict
 
 
 def examine(
@@ -93,15 +93,15 @@ def _once(
 
 def _cut_off(book: OpenFiles, condition: Condition, *, deep: bool) -> JournalVerdict | None:
     """Judge a rollback journal that SQLite would play back when it next opens the file."""
-    from hermes_doctor.sqlite.examine import hot_journal
+    from hermes_doctor.sqlite.examine import foreign_log
     from hermes_doctor.sqlite.exclusive import in_use
 
     path = condition.files.beside("-journal")
-    if not hot_journal.is_hot(path):
+    if not foreign_log.is_hot(path):
         return None
     if condition.holders or in_use(condition.files.path):
         raise CouldNotLook(
             "{path}: another program is writing it now", path=condition.files.path.name
         )
     most, limit = (SMALL_BYTES_DEEP, None) if deep else (SMALL_BYTES, ATTRIBUTION_SECONDS)
-    return hot_journal.judge(book, path, condition.header, max_bytes=most, limit=limit)
+    return foreign_log.judge(book, path, condition.header, max_bytes=most, limit=limit)

@@ -16,8 +16,8 @@ from hermes_doctor.core.model import CannotFix, CouldNotLook
 from hermes_doctor.core.system import progress
 from hermes_doctor.sqlite import query_process
 from hermes_doctor.sqlite.blueprint import Blueprint, quote_name
-from hermes_doctor.sqlite.cells import Value
 from hermes_doctor.sqlite.examine.soundness import address, name_of
+from hermes_doctor.sqlite.pages import Value
 from hermes_doctor.sqlite.reader import OnConnection
 from hermes_doctor.sqlite.repairs import rebuild_search
 from hermes_doctor.sqlite.repairs.work import columns_of, open_copy, transaction, without_triggers

@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hermes_doctor.sqlite.cells import LEAF, LostValue, ReplacedText, Row, Value
 from hermes_doctor.sqlite.header import MAGIC
+from hermes_doctor.sqlite.pages import LEAF, LostValue, ReplacedText, Row, Value
 from hermes_doctor.sqlite.salvage import row_fit, trees
 from hermes_doctor.sqlite.salvage.image import DamagedFile
 from hermes_doctor.sqlite.salvage.index_evidence import IndexEvidence

@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any
 
 from hermes_doctor.sqlite.blueprint import quote_name
-from hermes_doctor.sqlite.cells import LOST, LostValue, ReplacedText, Row, Value
-from hermes_doctor.sqlite.salvage import partial_rows
+from hermes_doctor.sqlite.pages import LOST, LostValue, ReplacedText, Row, Value
+from hermes_doctor.sqlite.salvage import account
 from hermes_doctor.sqlite.salvage.account import (
     FROM_FULLTEXT_COPIES,
     FROM_INDEXES,
@@ -19,14 +19,13 @@ from hermes_doctor.sqlite.salvage.account import (
     TableResult,
 )
 from hermes_doctor.sqlite.salvage.assign_pages import AssignedPages, OrphanJudge
-from hermes_doctor.sqlite.salvage.fulltext_copies import FulltextCopies
 from hermes_doctor.sqlite.salvage.index_evidence import IndexEvidence, contains
 from hermes_doctor.sqlite.salvage.layouts import Layout, SalvagedCatalog
 from hermes_doctor.sqlite.salvage.load import LoadedTable
-from hermes_doctor.sqlite.salvage.older_copies import OlderCopies
+from hermes_doctor.sqlite.salvage.older_copies import OlderCopies, SessionMessage, Transcripts
 from hermes_doctor.sqlite.salvage.survey import Survey, decode
 from hermes_doctor.sqlite.salvage.target import NewDatabase
-from hermes_doctor.sqlite.salvage.transcripts import SessionMessage, Transcripts
+from hermes_doctor.sqlite.salvage.trees import FulltextCopies
 
 PLACEHOLDERS: Mapping[str, Mapping[str, Value]] = {
     "sessions": {"source": "recovered", "started_at": 0},
@@ -79,9 +78,9 @@ def list_doubtful(
     for rowid, row in sorted(rows.items()):
         if not _confirmed(layout.names, row, known.get(rowid, {})):
             loaded.tally.change(1)
-            key = partial_rows.key_of(layout, row)
-            columns = partial_rows.last_columns(layout, row)
-            loaded.tally.incomplete.add(partial_rows.DOUBTFUL, columns, key)
+            key = account.key_of(layout, row)
+            columns = account.last_columns(layout, row)
+            loaded.tally.incomplete.add(account.DOUBTFUL, columns, key)
 
 
 def _confirmed(names: tuple[str, ...], row: Row, facts: Mapping[str, Value]) -> bool:
@@ -202,7 +201,7 @@ class RowCompleter:
         if LOST in row.values:
             source = self.older_copies.complete(layout, row) or source
         whole = LOST not in row.values
-        losses = {} if whole else partial_rows.keep_beginning(layout, row)
+        losses = {} if whole else account.keep_beginning(layout, row)
         values = loaded.shape.values(row)
         if not self.target.insert(loaded.name, loaded.shape.columns, [values]):
             return  # already loaded from a better page
@@ -211,7 +210,7 @@ class RowCompleter:
         else:
             loaded.tally.partial += 1
         for kind, columns in losses.items():
-            loaded.tally.incomplete.add(kind, columns, partial_rows.key_of(layout, row))
+            loaded.tally.incomplete.add(kind, columns, account.key_of(layout, row))
 
     def _from_others(self, loaded: LoadedTable, gone: list[int], facts: Facts) -> list[int]:
         """Restore lost rows from the newest other file that has them; return those still lost."""
@@ -344,8 +343,8 @@ class RowCompleter:
         layout = self.target.layouts[loaded.name]
         loaded.tally.partial += 1
         columns = [name for name in layout.names if known.get(name) is not None]
-        key = partial_rows.key_in(layout, known, rowid)
-        loaded.tally.incomplete.add(partial_rows.LEFT, columns, key)
+        key = account.key_in(layout, known, rowid)
+        loaded.tally.incomplete.add(account.LEFT, columns, key)
 
     def _insert(self, table: str, values: Mapping[str, Any], rowid: int) -> bool:
         """Insert a row with its old rowid; False if that is in use."""

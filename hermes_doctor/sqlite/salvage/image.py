@@ -11,8 +11,8 @@ from pathlib import Path
 from hermes_doctor.core.model import CannotFix, CouldNotLook
 from hermes_doctor.core.system.files import open_regular
 from hermes_doctor.sqlite import rollback_journal as journals
-from hermes_doctor.sqlite.cells import LEAF, PARSE_ERRORS, local_size, page_header, varint
 from hermes_doctor.sqlite.header import MAGIC, PAGE_SIZES, page_size_of
+from hermes_doctor.sqlite.pages import LEAF, PARSE_ERRORS, local_size, page_header, varint
 from hermes_doctor.sqlite.wal import DamagedLog, read_damaged
 
 SAMPLE = 3000

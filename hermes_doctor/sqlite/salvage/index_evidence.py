@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, islice
 
-from hermes_doctor.sqlite.cells import (
+from hermes_doctor.sqlite.pages import (
     INDEX_INTERIOR,
     INDEX_LEAF,
     PARSE_ERRORS,

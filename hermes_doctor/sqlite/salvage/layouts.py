@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from hermes_doctor.sqlite.blueprint import Blueprint, Column
-from hermes_doctor.sqlite.cells import LEAF
 from hermes_doctor.sqlite.fulltext import FulltextIndex
+from hermes_doctor.sqlite.pages import LEAF
 from hermes_doctor.sqlite.salvage import trees
 from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.sqlite.schema import FTS, SchemaRow, declares_only

@@ -7,21 +7,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 
-from hermes_doctor.sqlite.cells import Cell, LostValue, RawText, ReplacedText, Row, Value
-from hermes_doctor.sqlite.salvage import partial_rows, row_fit, trees
+from hermes_doctor.sqlite.pages import Cell, LostValue, RawText, ReplacedText, Row, Value
+from hermes_doctor.sqlite.salvage import account, row_fit, trees
 from hermes_doctor.sqlite.salvage.account import (
     FROM_FULLTEXT_COPIES,
     ONLY_FITTING_VALUE,
     TableResult,
 )
 from hermes_doctor.sqlite.salvage.assign_pages import TablePages
-from hermes_doctor.sqlite.salvage.fulltext_copies import FulltextCopies
 from hermes_doctor.sqlite.salvage.index_evidence import IndexEvidence
 from hermes_doctor.sqlite.salvage.layouts import Layout
-from hermes_doctor.sqlite.salvage.row_fit import ColumnMapping, parse_literal
-from hermes_doctor.sqlite.salvage.sound_part import sound_part
+from hermes_doctor.sqlite.salvage.row_fit import ColumnMapping, parse_literal, sound_part
 from hermes_doctor.sqlite.salvage.survey import Leaf, Survey, decode
 from hermes_doctor.sqlite.salvage.target import NewDatabase
+from hermes_doctor.sqlite.salvage.trees import FulltextCopies
 
 BATCH = 4000
 """Rows per transaction."""
@@ -137,7 +136,7 @@ class Loader:
                     values = shape.values(row)
                 elif _doubtful(row, texts):
                     tally.partial += 1
-                    _doubt(loaded, row, partial_rows.doubtful_columns(stand.layout, row))
+                    _doubt(loaded, row, account.doubtful_columns(stand.layout, row))
                 else:
                     tally.saved += 1
                 yield values
@@ -182,14 +181,14 @@ class Loader:
 def note_losses(loaded: LoadedTable, row: Row) -> None:
     """Keep the beginning of what a truncated row lost, and list its fields."""
     layout = loaded.pages.layout
-    key = partial_rows.key_of(layout, row)
-    for kind, columns in partial_rows.keep_beginning(layout, row).items():
+    key = account.key_of(layout, row)
+    for kind, columns in account.keep_beginning(layout, row).items():
         loaded.tally.incomplete.add(kind, columns, key)
 
 
 def _doubt(loaded: LoadedTable, row: Row, columns: Sequence[str]) -> None:
-    key = partial_rows.key_of(loaded.pages.layout, row)
-    loaded.tally.incomplete.add(partial_rows.DOUBTFUL, columns, key)
+    key = account.key_of(loaded.pages.layout, row)
+    loaded.tally.incomplete.add(account.DOUBTFUL, columns, key)
 
 
 def _doubtful(row: Row, texts: FulltextCopies | None) -> bool:

@@ -12,7 +12,7 @@ from hermes_doctor.core.message import count
 from hermes_doctor.core.model import CannotFix
 from hermes_doctor.core.system.files import MEGABYTE, open_regular, size
 from hermes_doctor.sqlite.blueprint import Blueprint
-from hermes_doctor.sqlite.cells import Value
+from hermes_doctor.sqlite.pages import Value
 from hermes_doctor.sqlite.salvage import layouts, row_fit
 from hermes_doctor.sqlite.salvage.assign_pages import TablePages
 from hermes_doctor.sqlite.salvage.image import DamagedFile

@@ -6,9 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from hermes_doctor.sqlite.blueprint import quote_name
-from hermes_doctor.sqlite.salvage.account import FROM_INDEXES
+from hermes_doctor.sqlite.salvage.account import FROM_INDEXES, LEFT, LOST_VALUE
 from hermes_doctor.sqlite.salvage.complete_rows import PLACEHOLDERS, RowCompleter
-from hermes_doctor.sqlite.salvage.partial_rows import LEFT, LOST_VALUE
 from hermes_doctor.sqlite.salvage.row_fit import placeholder
 
 ROUNDS = 4

@@ -20,15 +20,13 @@ from hermes_doctor.sqlite.salvage import foreign, layouts, references, views
 from hermes_doctor.sqlite.salvage.account import SalvageResult
 from hermes_doctor.sqlite.salvage.assign_pages import AssignedPages, assign_leaves
 from hermes_doctor.sqlite.salvage.complete_rows import RowCompleter
-from hermes_doctor.sqlite.salvage.fulltext_copies import FulltextCopies
 from hermes_doctor.sqlite.salvage.image import DamagedFile, open_image
 from hermes_doctor.sqlite.salvage.layouts import Layout, SalvagedCatalog
 from hermes_doctor.sqlite.salvage.load import LoadedTable, Loader, load_clustered
-from hermes_doctor.sqlite.salvage.older_copies import OlderCopies, OlderFile
+from hermes_doctor.sqlite.salvage.older_copies import OlderCopies, OlderFile, Transcripts
 from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.sqlite.salvage.target import NewDatabase, connect
-from hermes_doctor.sqlite.salvage.transcripts import Transcripts
-from hermes_doctor.sqlite.salvage.trees import ByRowid
+from hermes_doctor.sqlite.salvage.trees import ByRowid, FulltextCopies
 
 
 def salvage(

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from hermes_doctor.sqlite.cells import (
+from hermes_doctor.sqlite.pages import (
     INDEX_INTERIOR,
     INDEX_LEAF,
     LEAF,
@@ -16,6 +16,7 @@ from hermes_doctor.sqlite.cells import (
     ROW_LIMIT,
     Cell,
     Row,
+    first_byte,
     kinds_of,
     local_size,
     page_header,
@@ -24,7 +25,6 @@ from hermes_doctor.sqlite.cells import (
     values_of,
     varint,
 )
-from hermes_doctor.sqlite.pages import first_byte
 from hermes_doctor.sqlite.salvage.image import DamagedFile
 
 LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1

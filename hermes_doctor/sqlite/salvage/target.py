@@ -11,8 +11,9 @@ from typing import Any
 from hermes_doctor.core.model import CannotFix
 from hermes_doctor.core.system.files import shown
 from hermes_doctor.sqlite.blueprint import Blueprint, quote_name
-from hermes_doctor.sqlite.cells import RawText
 from hermes_doctor.sqlite.examine.soundness import integrity_errors
+from hermes_doctor.sqlite.pages import RawText
+from hermes_doctor.sqlite.salvage.account import LOST_VALUE, PartialRows, key_in
 from hermes_doctor.sqlite.salvage.image import DamagedFile
 from hermes_doctor.sqlite.salvage.layouts import (
     SHADOW_SUFFIXES,
@@ -22,7 +23,6 @@ from hermes_doctor.sqlite.salvage.layouts import (
     rebuildable_tables,
     shadow_tables,
 )
-from hermes_doctor.sqlite.salvage.partial_rows import LOST_VALUE, PartialRows, key_in
 from hermes_doctor.sqlite.salvage.row_fit import LITERAL
 from hermes_doctor.sqlite.schema import declares_only
 

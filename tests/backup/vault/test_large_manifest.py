@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import memory
-from hermes_doctor.backup.vault import partial, save, source_list, unchanged, vault
+from hermes_doctor.backup.vault import save, source_list, unchanged, vault
 from hermes_doctor.backup.vault.large_manifest import PagedEntries
 from hermes_doctor.backup.vault.manifest import parse
 from hermes_doctor.backup.vault.vault import Vault
@@ -31,7 +31,7 @@ def large(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home that counts as large early, with files that were left alone for long."""
     for module in (save, source_list):
         monkeypatch.setattr(module, "AT_ONCE", 64)
-    monkeypatch.setattr(partial, "MANY", 16)
+    monkeypatch.setattr(unchanged, "MANY", 16)
     monkeypatch.setattr(source_list, "KEPT", 1024)
     monkeypatch.setattr(vault, "SMALL", 0)
     monkeypatch.setattr(unchanged, "SETTLED", 0)

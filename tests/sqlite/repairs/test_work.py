@@ -20,7 +20,7 @@ from hermes_doctor.hermes.knowledge import atlas
 from hermes_doctor.repair.planning import database_repair
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.examine.soundness import require_sound
-from hermes_doctor.sqlite.repairs import rebuild_search, rescue, rows, structure, work
+from hermes_doctor.sqlite.repairs import in_place, rebuild_search, rescue, work
 from hermes_doctor.sqlite.schema import SHADOWS
 from tests.helpers import damage, fix_cycle, support
 from tests.helpers.fix_cycle import SECRET
@@ -150,7 +150,7 @@ def test_every_byte_of_the_header(copy: Path, at: int) -> None:
     old = copy.read_bytes()[at]
     damage.write(copy, bytes([old ^ 0x5A]), at)
 
-    assert structure.rewrite_header(copy) == ["The header was written again."]
+    assert in_place.rewrite_header(copy) == ["The header was written again."]
 
     require_sound(copy)
     assert fix_cycle.messages(copy) == kept
@@ -167,7 +167,7 @@ def test_page_sizes(tmp_path: Path, page_size: int) -> None:
         db.executemany("INSERT INTO t VALUES (?)", [("word " * 50,)] * 2000)
     damage.write(path, bytes(100), 0)
 
-    structure.rewrite_header(path)
+    in_place.rewrite_header(path)
 
     assert fix_cycle.rows(path, "SELECT count(*) FROM t") == [(2000,)]
     assert fix_cycle.rows(path, "PRAGMA page_size") == [(page_size,)]
@@ -178,7 +178,7 @@ def test_a_lost_first_page(copy: Path) -> None:
     damage.zero(copy, 1)
 
     with pytest.raises(CannotFix, match="first page is lost"):
-        structure.rewrite_header(copy)
+        in_place.rewrite_header(copy)
 
 
 def test_header_of_what_is_more_damaged(copy: Path) -> None:
@@ -186,7 +186,7 @@ def test_header_of_what_is_more_damaged(copy: Path) -> None:
     damage.rows_zeroed(copy)
 
     with pytest.raises(CannotFix, match="SQLite cannot open it with any header"):
-        structure.rewrite_header(copy)
+        in_place.rewrite_header(copy)
 
 
 # -- indexes ---------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def test_reindex(copy: Path) -> None:
     """An index that lacks rows has them again."""
     damage.index_lacks_rows(copy)
 
-    [said] = structure.reindex(copy)
+    [said] = in_place.reindex(copy)
 
     assert said.endswith("indexes were rebuilt from the rows.")
     require_sound(copy)
@@ -209,13 +209,13 @@ def test_remake(copy: Path) -> None:
     hit = ("idx_messages_session", "idx_sessions_source")
     damage.zero(copy, *[damage.leaves(copy, name)[0] for name in hit])
 
-    structure.remake(copy)
+    in_place.remake(copy)
 
     require_sound(copy)
     assert fix_cycle.rows(copy, declared) == before
 
 
-@pytest.mark.parametrize("repair", [structure.reindex, structure.remake])
+@pytest.mark.parametrize("repair", [in_place.reindex, in_place.remake])
 def test_indexes_of_damaged_rows(copy: Path, repair: Callable[[Path], Sequence[str]]) -> None:
     """No index is made of rows that cannot be read."""
     damage.rows_zeroed(copy)
@@ -297,18 +297,18 @@ def test_a_version_in_a_text(tmp_path: Path) -> None:
         "INSERT INTO schema_version VALUES (' 22 '), ('1e3'), ('999999999')",
     )
 
-    assert rows.correct_rows(path, "version") == ["The schema's version is a number again."]
+    assert in_place.correct_rows(path, "version") == ["The schema's version is a number again."]
     assert fix_cycle.rows(path, "SELECT version, typeof(version) FROM schema_version") == [
         (22, "integer")
     ]
 
 
-@pytest.mark.parametrize("fault", rows.FAULTS)
+@pytest.mark.parametrize("fault", in_place.FAULTS)
 def test_sound_rows_stay(copy: Path, fault: str) -> None:
     """Where nothing is wrong nothing is said and no row changes."""
     kept = list(_everything(copy))
 
-    assert rows.correct_rows(copy, fault) == []
+    assert in_place.correct_rows(copy, fault) == []
     assert list(_everything(copy)) == kept
 
 
@@ -321,7 +321,7 @@ def test_a_failure_changes_nothing(copy: Path) -> None:
     damage.execute(copy, "DROP TABLE schema_version")
 
     with pytest.raises(CannotFix, match=r"^SQLite refuses it \(SQLITE_ERROR\)$"):
-        rows.correct_rows(copy, "version")
+        in_place.correct_rows(copy, "version")
 
 
 def test_responses(tmp_path: Path) -> None:
@@ -335,7 +335,7 @@ def test_responses(tmp_path: Path) -> None:
         "INSERT INTO conversations VALUES ('a', 'good'), ('b', 'cut'), ('c', 'nothing')",
     )
 
-    rows.delete_bad_responses(path)
+    in_place.delete_bad_responses(path)
 
     kept = {one for (one,) in fix_cycle.rows(path, "SELECT response_id FROM responses")}
     assert kept == {"good", "number"}

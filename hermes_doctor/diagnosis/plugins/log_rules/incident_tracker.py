@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cached_property
 from math import ceil, inf
 
-from hermes_doctor.backup.records.handled import Handled
+from hermes_doctor.backup.records.receipts import Handled
 from hermes_doctor.core.model import Severity
 from hermes_doctor.diagnosis.plugins.log_causes.reading import Reader, Reading
 from hermes_doctor.diagnosis.plugins.log_rules.blame import Key, key_of

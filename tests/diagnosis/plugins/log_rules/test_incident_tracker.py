@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hermes_doctor.backup.records.handled import Handled
+from hermes_doctor.backup.records.receipts import Handled
 from hermes_doctor.diagnosis.plugins.log_rules.findings import findings
 from hermes_doctor.diagnosis.plugins.log_rules.incident import Incident
 from hermes_doctor.diagnosis.plugins.log_rules.incident_tracker import MOST_OF_ONE, IncidentTracker

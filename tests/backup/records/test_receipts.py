@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.backup.records import handled
+from hermes_doctor.backup.records import receipts
 from hermes_doctor.backup.records.journal import ItemRecord, Journal
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import Gateway
@@ -61,7 +61,7 @@ def test_receipts(home: Path) -> None:
         receipt(home, ago, **more)
     support.put(home / "backups/doctor/runs/99999999-000000-0001a/run.json", "[]")
 
-    found = handled.find(Home(home), time.time() - 3600)
+    found = receipts.when_handled(Home(home), time.time() - 3600)
 
     assert [(round(NOW.timestamp() - one.began), one.proved, set(one.codes)) for one in found] == [
         (500, True, {"DB-MALFORMED"}),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.sqlite.salvage.partial_rows import GROUPS, LISTED, MARK, PartialRows
+from hermes_doctor.sqlite.salvage.account import GROUPS, LISTED, MARK, PartialRows
 from tests.helpers.salvage_history import blueprint_of, page_of, saved, zero
 
 MESSAGES = (
@@ -123,6 +123,6 @@ def test_the_list_is_limited() -> None:
 @pytest.mark.parametrize("tail", ["\\", "\\u20", "\\u201"])
 def test_a_truncated_escape(tail: str) -> None:
     """The part of an escape at the end is dropped."""
-    from hermes_doctor.sqlite.salvage import partial_rows
+    from hermes_doctor.sqlite.salvage import account
 
-    assert list(partial_rows._texts('\0json:[{"text": "abc' + tail)) == ["abc"]
+    assert list(account._texts('\0json:[{"text": "abc' + tail)) == ["abc"]

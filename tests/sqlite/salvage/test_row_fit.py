@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_doctor.sqlite.salvage.partial_rows import MARK
+from hermes_doctor.sqlite.salvage.account import MARK
 from tests.helpers.salvage_history import blueprint_of, saved
 
 PAGE = 4096
