@@ -19,7 +19,11 @@ from hermes_doctor.api import (
     snapshot,
     text,
 )
-from hermes_doctor.api.database import responses, set_aside_logs
+from hermes_doctor.api.database import (
+    DANGLING_CONVERSATIONS,
+    UNREADABLE_RESPONSES,
+    set_aside_logs,
+)
 
 
 @check(id="sqlite-library", group="databases", codes=["DB-SQLITE-WALRESET"], needs="gateway")
@@ -184,8 +188,8 @@ def database_aside(probes: Probes) -> Iterator[Finding]:
         )
 
 
-_BAD = f"SELECT count(*) FROM responses WHERE {responses.UNREADABLE}"
-_DANGLING = f"SELECT count(*) FROM conversations WHERE {responses.DANGLING}"
+_BAD = f"SELECT count(*) FROM responses WHERE {UNREADABLE_RESPONSES}"
+_DANGLING = f"SELECT count(*) FROM conversations WHERE {DANGLING_CONVERSATIONS}"
 
 
 @check(

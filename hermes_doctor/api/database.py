@@ -10,13 +10,12 @@ if TYPE_CHECKING:
     from hermes_doctor.core.file_copies import DatabaseCopy
     from hermes_doctor.diagnosis.probes.database_users import LostFile, writers
     from hermes_doctor.diagnosis.probes.databases import Structure
-    from hermes_doctor.sqlite import responses
     from hermes_doctor.sqlite.blueprint import Blueprint
-    from hermes_doctor.sqlite.examine.condition import Condition
+    from hermes_doctor.sqlite.examine.condition import Condition, JournalVerdict
     from hermes_doctor.sqlite.examine.damage import Damage
     from hermes_doctor.sqlite.examine.first_page import FirstPageFault
-    from hermes_doctor.sqlite.examine.foreign_log import JournalVerdict
     from hermes_doctor.sqlite.files import set_aside_logs
+    from hermes_doctor.sqlite.schema import DANGLING_CONVERSATIONS, UNREADABLE_RESPONSES
     from hermes_doctor.sqlite.schema_differences import ChangedPart, MissingPart
     from hermes_doctor.sqlite.wal import LOG_HEAD
 else:
@@ -26,12 +25,11 @@ else:
             "hermes_doctor.core.file_copies": "DatabaseCopy",
             "hermes_doctor.diagnosis.probes.database_users": "LostFile writers",
             "hermes_doctor.diagnosis.probes.databases": "Structure",
-            "hermes_doctor.sqlite": "responses",
             "hermes_doctor.sqlite.blueprint": "Blueprint",
-            "hermes_doctor.sqlite.examine.condition": "Condition",
+            "hermes_doctor.sqlite.examine.condition": "Condition JournalVerdict",
             "hermes_doctor.sqlite.examine.damage": "Damage",
             "hermes_doctor.sqlite.examine.first_page": "FirstPageFault",
-            "hermes_doctor.sqlite.examine.foreign_log": "JournalVerdict",
+            "hermes_doctor.sqlite.schema": "DANGLING_CONVERSATIONS UNREADABLE_RESPONSES",
             "hermes_doctor.sqlite.schema_differences": "ChangedPart MissingPart",
             "hermes_doctor.sqlite.files": "set_aside_logs",
             "hermes_doctor.sqlite.wal": "LOG_HEAD",

@@ -129,7 +129,7 @@ class _Completion:
             self.db.execute(self.plan.triggers[name])
         named = set().union(*(words_of(self.plan.triggers[name]) for name in triggers))
         lost = any(part.kind == "column" and part.name in named for part in missing)
-        index = self._search(virtual)
+        [index] = fulltext.parse_indexes({virtual: self.plan.virtual[virtual]}, self.plan.triggers)
         if index.external:
             fulltext.rebuild(self.db, index)
         elif lost:  # index the rows that it lacks; keep the text that it has of the others
@@ -159,18 +159,14 @@ class _Completion:
             self._rebuild(table, lost)
             self.messages.append(f"The table {table.name} was rebuilt as declared, with its rows.")
         elif all(can_append(table, column) for column in lost):
-            for column in lost:
-                self._append(table, column)
+            name = quote_name(table.name)
+            for column in lost:  # existing rows get its default, or what its former name has
+                former = self._former_value(table, column)
+                self.db.execute(f"ALTER TABLE {name} ADD COLUMN {column_definition(column)}")
+                if former:
+                    self.db.execute(f"UPDATE {name} SET {quote_name(column.name)} = {former}")
         else:
             self._rebuild(table, lost)
-
-    def _append(self, table: TableBlueprint, column: Column) -> None:
-        """Add a column at the end; existing rows get its default, or what its former name has."""
-        name = quote_name(table.name)
-        former = self._former_value(table, column)
-        self.db.execute(f"ALTER TABLE {name} ADD COLUMN {column_definition(column)}")
-        if former:
-            self.db.execute(f"UPDATE {name} SET {quote_name(column.name)} = {former}")
 
     def _former_value(self, table: TableBlueprint, column: Column) -> str | None:
         """The SQL of the value that a column has under its former name, if the table has that."""
@@ -202,7 +198,7 @@ class _Completion:
         ).fetchall()
         next_number = self._sequence(table.name)
         fresh = f"{table.name}_as_declared"
-        db.execute(_renamed(table.sql, fresh))
+        db.execute(f"CREATE TABLE {quote_name(fresh)} {table.sql[table.sql.index('(') :]}")
         for column in strange:
             db.execute(f"ALTER TABLE {quote_name(fresh)} ADD COLUMN {column_definition(column)}")
         for column in table.columns:
@@ -248,16 +244,6 @@ class _Completion:
             return None
         row = self.db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
         return row[0] if row and isinstance(row[0], int) else None
-
-    def _search(self, virtual: str) -> fulltext.FulltextIndex:
-        """The full-text table as the release declares it, with how it is filled."""
-        [index] = fulltext.parse_indexes({virtual: self.plan.virtual[virtual]}, self.plan.triggers)
-        return index
-
-
-def _renamed(sql: str, name: str) -> str:
-    """The CREATE TABLE statement of the atlas with another table name."""
-    return f"CREATE TABLE {quote_name(name)} " + sql[sql.index("(") :]
 
 
 def create(path: Path, plan: Blueprint) -> sqlite3.Connection:

@@ -14,6 +14,7 @@ import json
 import os
 import sqlite3
 import struct
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -228,18 +229,13 @@ def verdict(path: Path) -> str:
 
 def _compare(first: Path, second: Path) -> str:
     verdicts = [_verdict(path) for path in (first, second)]
-    missing: dict[str, int] = {}
-    different: dict[str, int] = {}
+    missing, different = Counter[str](), Counter[str]()
     if verdicts == [OK, OK]:
         with contextlib.closing(sqlite3.connect(address(first, "&immutable=1"), uri=True)) as db:
             db.execute("ATTACH ? AS other", (address(second, "&immutable=1"),))
-            for table in _tables(db):
+            for table in ordinary_tables(db, "main"):
                 missing[table], different[table] = _rows(db, table)
-    return json.dumps([*verdicts, _some(missing), _some(different)])
-
-
-def _some(counts: dict[str, int]) -> dict[str, int]:
-    return {table: count for table, count in counts.items() if count}
+    return json.dumps([*verdicts, +missing, +different])
 
 
 def _verdict(path: Path) -> str:
@@ -251,9 +247,11 @@ def _verdict(path: Path) -> str:
     return OK if all(error.startswith(OTHER_RELEASE) for error in errors) else "damaged"
 
 
-def _tables(db: sqlite3.Connection) -> list[str]:
+def ordinary_tables(db: sqlite3.Connection, schema: str) -> list[str]:
     """The ordinary tables, without full-text tables, whose content comes from the others."""
-    rows = db.execute("SELECT name, sql FROM main.sqlite_master WHERE type = 'table'").fetchall()
+    rows = db.execute(
+        f"SELECT name, sql FROM {schema}.sqlite_master WHERE type = 'table'"
+    ).fetchall()
     virtual = tuple(
         f"{name}_" for name, sql in rows if sql and sql.upper().startswith("CREATE VIRTUAL")
     )

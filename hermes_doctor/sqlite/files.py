@@ -168,7 +168,10 @@ def read_image(files: OpenFiles, *, max_bytes: int, log: WriteAheadLog | None = 
         before = files.mark()
         read = files.read_log() if log is None else log
         living = files.shm_header() if log is None else None
-        data = bytearray(_all(files.main, max_bytes))
+        length = os.fstat(files.main).st_size
+        if length > max_bytes:
+            raise CouldNotLook("it is larger than {size}", size=size(max_bytes))
+        data = bytearray(os.pread(files.main, length, 0))
         if read.pages and files.log is not None:
             data = _overlaid(files.log, read, data, max_bytes)
         after = files.shm_header()
@@ -182,14 +185,6 @@ def read_image(files: OpenFiles, *, max_bytes: int, log: WriteAheadLog | None = 
             return bytes(data)
         time.sleep(0.005)
     raise CouldNotLook("another program is writing it now")
-
-
-def _all(fd: int, max_bytes: int) -> bytes:
-    """Read a whole file; the memory for it is taken before it is read, so no more than needed."""
-    length = os.fstat(fd).st_size
-    if length > max_bytes:
-        raise CouldNotLook("it is larger than {size}", size=size(max_bytes))
-    return os.pread(fd, length, 0)
 
 
 def _overlaid(fd: int, log: WriteAheadLog, data: bytearray, max_bytes: int) -> bytearray:

@@ -72,7 +72,11 @@ def of_journal(main: int, header: Header, journal: int, undo: Undo, log: WriteAh
     if not begun:
         what = f"it belongs to a database of {undo.pages} pages, and this one had another number"
         return Ancestry(IMPOSSIBLE, what)
-    if undo.pages * undo.page_size == header.snapshot.size and _equal(main, journal, undo):
+    size = undo.page_size
+    if undo.pages * size == header.snapshot.size and all(
+        undo.page(journal, number) == os.pread(main, size, (number - 1) * size)
+        for number in undo.places
+    ):
         return Ancestry(PROVEN, "all its pages are the same in the database")
     return Ancestry(LIKELY, f"it began with the {undo.pages} pages that the database had")
 
@@ -88,14 +92,6 @@ def _counted(now: _First, then: _First | None, undo: Undo) -> Ancestry:
         return Ancestry(PROVEN, f"it began at change {then.changes:,} of the database, its last")
     what = f"it began at change {then.changes:,}, and the database is at {now.changes:,}"
     return Ancestry(IMPOSSIBLE, what)
-
-
-def _equal(main: int, journal: int, undo: Undo) -> bool:
-    size = undo.page_size
-    return all(
-        undo.page(journal, number) == os.pread(main, size, (number - 1) * size)
-        for number in undo.places
-    )
 
 
 def of_log(header: Header, log_fd: int, log: WriteAheadLog) -> Ancestry:

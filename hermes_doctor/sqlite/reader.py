@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook
@@ -62,44 +62,42 @@ class QueryResult(NamedTuple):
         return bool(self.error) and not understood
 
 
-def _result(answer: dict[str, Any]) -> QueryResult:
-    """The result of a statement; CouldNotLook if its time could not be limited."""
-    if answer["error"] == query_process.NO_THREAD:
-        raise CouldNotLook(limits.NO_THREAD)
-    return QueryResult(**answer)
-
-
-class Reader(Protocol):
+class Reader:
     """Answers SQL queries, one statement at a time."""
+
+    def __init__(self) -> None:
+        self.guard = threading.Lock()
 
     def ask(
         self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None
     ) -> QueryResult:
         """Return the rows of one statement; the time limit is for an idle machine.
 
-        With `tables` it may read only these; see `query_process`.
+        With `tables` it may read only these; see `query_process`. Raises CouldNotLook if its time
+        could not be limited.
         """
+        with self.guard:
+            limit = None if seconds is None else time_limits.stretch(seconds)
+            answer = self.answer(sql, limit, None if tables is None else list(tables))
+        if answer["error"] == query_process.NO_THREAD:
+            raise CouldNotLook(memory_limit.NO_THREAD)
+        return QueryResult(**answer)
+
+    def answer(self, sql: str, seconds: float | None, tables: list[str] | None) -> dict[str, Any]:
+        """Run one statement."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """End the reader; it cannot be queried any more."""
 
 
-class OnConnection:
+class OnConnection(Reader):
     """Queries a connection that the caller has opened, for example on a private copy."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
+        super().__init__()
         self.connection = connection
-        self.timed_connection = query_process.TimedConnection(connection)
-
-    def ask(
-        self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None
-    ) -> QueryResult:
-        """The rows of one statement."""
-        allowed = None if tables is None else list(tables)
-        return _result(self.timed_connection.ask(sql, seconds, allowed))
-
-    def close(self) -> None:
-        """Leave the connection open: it belongs to the caller."""
+        self.answer = query_process.TimedConnection(connection).ask  # type: ignore[method-assign]
 
 
 class InMemory(OnConnection):
@@ -107,7 +105,6 @@ class InMemory(OnConnection):
 
     def __init__(self, image: bytes) -> None:
         super().__init__(sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False))
-        self.guard = threading.Lock()
         self.connection.text_factory = bytes
         try:
             self.connection.deserialize(image)
@@ -115,20 +112,13 @@ class InMemory(OnConnection):
             self.connection.close()
             raise CouldNotLook("SQLite could not open it in memory") from error
 
-    def ask(
-        self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None
-    ) -> QueryResult:
-        """The rows of one statement."""
-        with self.guard:
-            return super().ask(sql, _by_the_clock(seconds), tables)
-
     def close(self) -> None:
         """Free the memory."""
         with self.guard:
             self.connection.close()
 
 
-class InProcess:
+class InProcess(Reader):
     """Queries the file itself in a separate process that cannot write."""
 
     def __init__(self, path: Path, file_state: str, user: Privileges | None = None) -> None:
@@ -139,7 +129,7 @@ class InProcess:
         command = [sys.executable, "-I", "-S", "-B", *code, file_state, str(path)]
         if user is not None:
             command += map(str, (user.uid, user.gid, *user.groups))
-        self.guard = threading.Lock()
+        super().__init__()
         from hermes_doctor.core.system import root_parent
 
         try:
@@ -155,19 +145,15 @@ class InProcess:
             self.close()
             raise CouldNotLook("SQLite cannot open it ({error})", error=opened["error"])
 
-    def ask(
-        self, sql: str, seconds: float | None = None, tables: Sequence[str] | None = None
-    ) -> QueryResult:
-        """The rows of one statement."""
-        with self.guard:
-            allowed = None if tables is None else list(tables)
-            assert self.process.stdin is not None
-            try:
-                marshal.dump((sql, _by_the_clock(seconds), allowed), self.process.stdin)
-                self.process.stdin.flush()
-            except (OSError, ValueError):
-                return QueryResult([], "GONE")
-            return _result(self._answer())
+    def answer(self, sql: str, seconds: float | None, tables: list[str] | None) -> dict[str, Any]:
+        """Run one statement."""
+        assert self.process.stdin is not None
+        try:
+            marshal.dump((sql, seconds, tables), self.process.stdin)
+            self.process.stdin.flush()
+        except (OSError, ValueError):
+            return {"rows": [], "error": "GONE"}
+        return self._answer()
 
     def touched(self) -> int:
         """How many bytes of its files it has read so far; 0 if that is unknown."""
@@ -234,7 +220,3 @@ class _Forked:
             self.ended = True
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(self.pid, 0)
-
-
-def _by_the_clock(seconds: float | None) -> float | None:
-    return None if seconds is None else limits.stretch(seconds)

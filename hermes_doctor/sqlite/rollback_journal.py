@@ -91,17 +91,16 @@ def _records(
             return done
         (number,) = struct.unpack_from(">I", record)
         (stored,) = struct.unpack_from(">I", record, size + 4)
-        if not number or _sum(record[4:-4], nonce, size) != stored:
+        page = record[4:-4]
+        checksum = nonce + sum(
+            page[place] for place in range(size - 200, 0, -200)
+        )  # every 200th byte
+        if not number or checksum & 0xFFFFFFFF != stored:
             return done
         if number <= pages:  # later pages are truncated anyway
             places.setdefault(number, at + 4)
         at += size + 8
     return most
-
-
-def _sum(page: bytes, nonce: int, size: int) -> int:
-    """SQLite's checksum of a journalled page: every 200th byte."""
-    return (nonce + sum(page[n] for n in range(size - 200, 0, -200))) & 0xFFFFFFFF
 
 
 def _shared(fd: int, length: int) -> bool:

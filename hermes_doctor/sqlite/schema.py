@@ -61,6 +61,17 @@ HERMES_FULLTEXT = {"messages_fts": "messages", "messages_fts_trigram": "messages
 META = "state_meta"
 HIGH_WATER, PROGRESS = "fts_rebuild_high_water", "fts_rebuild_progress"
 """The table in which Hermes notes a rebuild of its search index, and the two keys."""
+_PLAIN_DATA = "data"
+for _word in ("-Infinity", "Infinity", "NaN"):  # Python reads and writes these, SQLite does not
+    _PLAIN_DATA = f"replace({_PLAIN_DATA}, '{_word}', '0')"
+UNREADABLE_RESPONSES = (
+    f"NOT CASE typeof(data) WHEN 'text' THEN json_valid({_PLAIN_DATA}) ELSE 0 END"
+)
+"""The condition for rows of `responses`, the cache of the API server, whose data is not JSON."""
+DANGLING_CONVERSATIONS = (
+    "NOT EXISTS (SELECT 1 FROM responses WHERE responses.response_id = conversations.response_id)"
+)
+"""The condition for rows of `conversations` whose last response is missing."""
 FTS = pattern(r"\s*CREATE\s+VIRTUAL\s+TABLE\b.*?\bUSING\s+fts5\b", re.IGNORECASE | re.DOTALL)
 
 

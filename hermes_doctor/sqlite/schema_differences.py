@@ -43,20 +43,19 @@ def find_missing(schema: Schema, plan: Blueprint) -> list[MissingPart]:
     """
     if not schema.declarations.keys() & plan.tables.keys():
         return []
+    tables = [name for name, table in plan.tables.items() if not table.created_on_demand]
+    parts = [
+        MissingPart(kind, name, name, plan.if_missing[name])
+        for kind, wanted, there in (
+            ("table", tables, schema.declarations),
+            ("view", plan.views, schema.views),
+            ("full-text table", plan.virtual, schema.virtual),
+        )
+        for name in wanted
+        if name not in there
+    ]
     columns = list(_missing_columns(schema, plan))
-    return [*_missing_tables(schema, plan), *columns, *_missing_of_tables(schema, plan, columns)]
-
-
-def _missing_tables(schema: Schema, plan: Blueprint) -> Iterator[MissingPart]:
-    for name, table in plan.tables.items():
-        if name not in schema.declarations and not table.created_on_demand:
-            yield MissingPart("table", name, name, plan.if_missing[name])
-    for name in plan.views:
-        if name not in schema.views:
-            yield MissingPart("view", name, name, plan.if_missing[name])
-    for name in plan.virtual:
-        if name not in schema.virtual:
-            yield MissingPart("full-text table", name, name, plan.if_missing[name])
+    return [*parts, *columns, *_missing_of_tables(schema, plan, columns)]
 
 
 def _missing_columns(schema: Schema, plan: Blueprint) -> Iterator[MissingPart]:
@@ -212,12 +211,10 @@ def _changed_column(table: str, column: Column, mine: Column) -> Iterator[Change
     if _affinity(column.type) != _affinity(mine.type) and not column.key:
         differences.append("has another type")
     if differences:
-        effect = next(
-            level for level in ("crash", "silent", "healed", "harmless") if level in effects
-        )
-        yield ChangedPart(
-            "column", table, column.name, f"{place} {' and '.join(differences)}", effect
-        )
+        levels = ("crash", "silent", "healed", "harmless")
+        effect = next(level for level in levels if level in effects)
+        what = f"{place} {' and '.join(differences)}"
+        yield ChangedPart("column", table, column.name, what, effect)
 
 
 def _changed_of_tables(schema: Schema, plan: Blueprint) -> Iterator[ChangedPart]:
@@ -232,10 +229,11 @@ def _changed_of_tables(schema: Schema, plan: Blueprint) -> Iterator[ChangedPart]
             what = f"{name} is another {kind}"
             effect = plan.if_changed.get(name, "harmless")
             if kind == "index":
-                unique, must = _unique(mine), _unique(sql)
-                if unique and _tokens(mine)[2:] != _tokens(sql)[2:]:
+                has, wanted = _tokens(mine), _tokens(sql)
+                unique = has[1:2] == ["unique"]
+                if unique and has[2:] != wanted[2:]:
                     effect, what = "crash", f"{name} lets a value be there only once"
-                elif must and not unique:
+                elif wanted[1:2] == ["unique"] and not unique:
                     what = f"{name} is not unique"
             yield ChangedPart(kind, plan.table_of[name], name, what, effect)
 
@@ -247,10 +245,6 @@ def _tokens(sql: str) -> list[str]:
         if words[place : place + 3] == ["if", "not", "exists"]:
             return words[:place] + words[place + 3 :]
     return words
-
-
-def _unique(sql: str) -> bool:
-    return _tokens(sql)[1:2] == ["unique"]
 
 
 def _value(default: str | None) -> str | None:

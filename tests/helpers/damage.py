@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from hermes_doctor.sqlite import page_owners, pages, schema
+from hermes_doctor.sqlite import pages, schema
+from hermes_doctor.sqlite.examine.damage import find_owners
 from tests.helpers import support
 
 PAGE = 4096
@@ -144,7 +145,7 @@ def log_with_a_broken_index(path: Path) -> Path:
 def owned(path: Path, name: str) -> list[int]:
     """Return the pages of a table or an index."""
     with pages.open_pages(path) as book:
-        found = page_owners.find_owners(book, schema.read_catalog(book).trees, seconds=60)
+        found = find_owners(book, schema.read_catalog(book).trees, seconds=60)
     assert not found.bad
     return sorted(page for page, owner in found.pages.items() if owner == name)
 

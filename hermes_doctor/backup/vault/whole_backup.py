@@ -77,21 +77,16 @@ def _passed_over(home: Home, folder: Path, name: str) -> bool:
     return name in ANYWHERE or (top and name in REBUILT)
 
 
-def _is_backup(folder: Path) -> bool:
-    """Whether a folder is a finished or unfinished backup.
+def _is_ours(folder: Path, name: str, vaults: set[Path]) -> bool:
+    """Whether a folder is a finished or unfinished backup; in a vault its name is enough.
 
     A vault may be anywhere in a home under any name, and backups of backups would double each time.
     """
-    name = folder.name.removesuffix(PARTIAL)
-    known = (MANIFEST, HOME_FILE)
-    return bool(BACKUP.fullmatch(name)) and any(os.path.lexists(folder / file) for file in known)
-
-
-def _is_ours(folder: Path, name: str, vaults: set[Path]) -> bool:
-    """Whether a folder is a backup; in a vault its name is enough, even if its files are lost."""
-    if folder in vaults and BACKUP.fullmatch(name.removesuffix(PARTIAL)):
+    backup = BACKUP.fullmatch(name.removesuffix(PARTIAL))
+    if backup and folder in vaults:
         return True
-    return _is_backup(folder / name)
+    known = (MANIFEST, HOME_FILE)
+    return bool(backup) and any(os.path.lexists(folder / name / file) for file in known)
 
 
 def list_sources(
@@ -105,12 +100,13 @@ def list_sources(
     What is left out is added to `omitted`.
     """
     # A vault may be any folder of the home.
-    places = {vault, vault.resolve()} if vault else set()
+    vaults = {vault, vault.resolve()} if vault else set()
     omitted = OmittedPaths() if omitted is None else omitted
     sources = Sources(str(home.path))
     with cache_owners():
-        walked = _with_targets(home, places, _walk(home, places, choice, omitted), omitted)
-        databases = [Path(place) for place in sources.add(walked) if _is_main(place)]
+        walked = _with_targets(home, vaults, _walk(home, vaults, choice, omitted), omitted)
+        places = [place for place in sources.add(walked) if is_database(place)]
+    databases = [Path(place) for place in places if not place.endswith(SIDECARS)]
     beside = {side: path for path in databases for side in _sides(path)}
     held = gateway_processes.processes_with_open([*databases, *beside])
     live = {beside.get(path, path) for path in held} | {p for p in databases if in_use(p)}
@@ -128,10 +124,6 @@ def _begins_as_one(path: Path) -> bool:
         return header.read(path).magic
     except (FileNotFoundError, CouldNotLook):
         return False
-
-
-def _is_main(place: str) -> bool:
-    return is_database(place) and not place.endswith(SIDECARS)
 
 
 KERNEL = (Path("/proc"), Path("/sys"))
@@ -154,7 +146,8 @@ def _with_targets(
             continue  # it leads nowhere
         if real.is_relative_to(home.path):
             continue  # it is saved in its own place
-        if home.path.is_relative_to(real) or _is_systems(real):
+        systems = real in RUNNING or any(map(real.is_relative_to, KERNEL))
+        if home.path.is_relative_to(real) or systems:
             omitted.unfollowed.append(source[0])
             continue
         for path in _behind(home, real, vaults, omitted):
@@ -169,10 +162,6 @@ def _with_targets(
                 continue
             if _lent(home, state):
                 yield home.name_of(path), name, state
-
-
-def _is_systems(real: Path) -> bool:
-    return real in RUNNING or any(map(real.is_relative_to, KERNEL))
 
 
 def _behind(home: Home, real: Path, vaults: set[Path], omitted: OmittedPaths) -> Iterator[Path]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hermes_doctor.core.lazy import NamedTuple
+from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system.files import MEGABYTE
 from hermes_doctor.sqlite.examine.first_page import FirstPageFault
-from hermes_doctor.sqlite.examine.fulltext_coverage import FulltextFlaw, Rebuild, Unchecked
+from hermes_doctor.sqlite.examine.fulltext_check import FulltextFlaw, Rebuild, Unchecked
 from hermes_doctor.sqlite.files import DatabaseFiles
 from hermes_doctor.sqlite.header import Header
-from hermes_doctor.sqlite.page_owners import Freelist
 from hermes_doctor.sqlite.pages import DatabasePages
 from hermes_doctor.sqlite.reader import Reader
 from hermes_doctor.sqlite.schema import Catalog
@@ -19,7 +20,6 @@ from hermes_doctor.sqlite.wal import EMPTY, WriteAheadLog
 
 if TYPE_CHECKING:
     from hermes_doctor.sqlite.examine.damage import Damage
-    from hermes_doctor.sqlite.examine.foreign_log import JournalVerdict
 
 SMALL_BYTES = 4 * MEGABYTE
 """A database up to this size is examined as a whole, in memory."""
@@ -40,6 +40,60 @@ LEAST_ATTEMPTS = 4
 """The minimum number of these examinations, however long they take."""
 WatchProgress = Callable[[Callable[[], float]], None]
 """Receives, once, a function that returns the progress of the examination."""
+
+
+class JournalVerdict(NamedTuple):
+    """The verdict on the journal of an interrupted transaction, with the evidence for it.
+
+    The kind is own (play it back), foreign (set it aside), damaged (save the rows of both) or
+    unclear (a person has to decide).
+    """
+
+    kind: str
+    evidence: tuple[str, ...]
+    records: int = 0
+
+
+MOST_TRUNKS = 64
+
+
+class Freelist(NamedTuple):
+    """The result of checking the start of the freelist."""
+
+    pages: int
+    """The number of free pages in the header of the database."""
+    fault: str | None = None
+
+
+def read_freelist(pages: DatabasePages) -> Freelist:
+    """Follow at most MOST_TRUNKS pages of the list; a longer list is judged by its start."""
+    head = pages.read(1)
+    trunk, count = struct.unpack_from(">II", head, 32)
+    if bool(trunk) != bool(count):
+        return Freelist(count, "its header and its length do not agree")
+    if count >= pages.count:
+        return Freelist(count, f"it claims {count} free pages of {pages.count}")
+    seen: set[int] = set()
+    counted = 0
+    while trunk and len(seen) < MOST_TRUNKS:
+        if trunk in seen or not 2 <= trunk <= pages.count:
+            return Freelist(count, f"it leads to page {trunk} of {pages.count}")
+        seen.add(trunk)
+        try:
+            page = pages.read(trunk)
+        except CouldNotLook:
+            return Freelist(count, f"it leads to page {trunk}, which cannot be read")
+        following, leaves = struct.unpack_from(">II", page)
+        if leaves > pages.usable // 4 - 2:
+            return Freelist(count, f"page {trunk} cannot be a part of it")
+        numbers = struct.unpack_from(f">{leaves}I", page, 8)
+        if any(not 2 <= number <= pages.count for number in numbers):
+            return Freelist(count, f"page {trunk} names pages that do not exist")
+        counted += 1 + leaves
+        trunk = following
+    if counted > count or (not trunk and counted != count):
+        return Freelist(count, f"it contains {counted} pages but claims {count}")
+    return Freelist(count)
 
 
 class Condition(NamedTuple):
@@ -83,12 +137,16 @@ class Condition(NamedTuple):
             self.fault or self.journal or self.truncated or self.damage or log or self.flaws
         )
 
-    def patience(self, deep: bool) -> float | None:
+    def is_small(self, deep: bool) -> bool:
+        """Whether it can be examined as a whole, in memory."""
+        most = SMALL_BYTES_DEEP if deep else SMALL_BYTES
+        return self.files.main.size + self.files.wal.size <= most
+
+    def patience(self, deep: bool, factor: float = 2) -> float | None:
         """Seconds for one query about its rows; None for no limit."""
         if deep:
             return None
-        small = self.files.main.size + self.files.wal.size <= SMALL_BYTES
-        return SMALL_QUERY_SECONDS if small else 2 * QUERY_SECONDS
+        return SMALL_QUERY_SECONDS if self.is_small(deep) else factor * QUERY_SECONDS
 
     @property
     def readable(self) -> bool:

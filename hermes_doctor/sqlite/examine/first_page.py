@@ -6,7 +6,6 @@ import os
 import struct
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.message import listed, text
@@ -14,9 +13,6 @@ from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system.files import open_regular
 from hermes_doctor.sqlite.header import PAGE_SIZES, UNKNOWN, Header
 from hermes_doctor.sqlite.pages import PARSE_ERRORS, varint
-
-if TYPE_CHECKING:
-    pass
 
 USUAL = 4096
 """The page size of all databases that Hermes creates."""
@@ -46,17 +42,6 @@ class FirstPageFault(NamedTuple):
     """The correct values of the header fields that are wrong."""
 
 
-def judge(fd: int, header: Header, page_one: bytes | None) -> FirstPageFault | None:
-    """Find the fault of the first page; `page_one` is its version in the write-ahead log, if any.
-
-    With one the page in the file is not examined, because SQLite does not read it either.
-    """
-    size = header.snapshot.size
-    if page_one is not None:
-        return None
-    return _without_log(fd, header, size)
-
-
 def not_a_database(fd: int, header: Header, page_size: int) -> FirstPageFault | None:
     """The fault if the whole file is of another kind, whatever the log beside it contains.
 
@@ -67,12 +52,13 @@ def not_a_database(fd: int, header: Header, page_size: int) -> FirstPageFault | 
         return None
     if _good_pages(fd, size, page_size)[0]:
         return None
-    fault = _without_log(fd, header, size)
+    fault = judge(fd, header)
     return fault if fault is not None and fault.kind == "other" else None
 
 
-def _without_log(fd: int, header: Header, size: int) -> FirstPageFault | None:
-    head = os.pread(fd, 65536, 0)
+def judge(fd: int, header: Header) -> FirstPageFault | None:
+    """Find the fault of the first page in the file; SQLite reads it unless the log has a newer."""
+    head, size = os.pread(fd, 65536, 0), header.snapshot.size
     if header.magic and _sound(head, header.page_size):
         fields = _wrong_fields(header, head)
         if not fields:

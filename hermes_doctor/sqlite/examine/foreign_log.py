@@ -16,16 +16,15 @@ from __future__ import annotations
 import os
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system import time_limits
 from hermes_doctor.core.system.files import open_regular
 from hermes_doctor.sqlite import log_ancestry, query_process, rollback_journal as journals
 from hermes_doctor.sqlite.blueprint import quote_name
 from hermes_doctor.sqlite.examine import condition
-from hermes_doctor.sqlite.examine.condition import missing_pages
+from hermes_doctor.sqlite.examine.condition import Condition, JournalVerdict, missing_pages
 from hermes_doctor.sqlite.examine.soundness import OTHER_RELEASE
 from hermes_doctor.sqlite.files import OpenFiles, read_image
 from hermes_doctor.sqlite.header import Header
@@ -49,32 +48,18 @@ _NOT_PROVEN = (
 )
 
 
-class RunningExamination(Protocol):
-    """The part of a running examination that is needed here."""
-
-    open_files: OpenFiles
-    found: Condition
-    deep: bool
-
-    @property
-    def small(self) -> bool:
-        """Whether the database can be examined in memory."""
-
-    def limit(self, factor: float) -> float | None:
-        """How many seconds a query may take."""
-
-
 class ForeignLogTest:
     """Checks whether a damaged database is sound without its write-ahead log."""
 
-    def __init__(self, examination: RunningExamination, pages: DatabasePages) -> None:
-        assert examination.open_files.log is not None
-        self.examination = examination
+    def __init__(
+        self, files: OpenFiles, found: Condition, pages: DatabasePages, *, deep: bool
+    ) -> None:
+        assert files.log is not None
         self.pages = pages
-        self.found = examination.found
-        self.open_files = examination.open_files
-        self.log = examination.open_files.log
-        self.deep = examination.deep
+        self.found = found
+        self.open_files = files
+        self.log = files.log
+        self.deep = deep
         self.proven = True
         """Whether the log is proven to be foreign, not only to do damage."""
 
@@ -170,7 +155,7 @@ class ForeignLogTest:
 
     def alone(self) -> Reader:
         """A reader of the file without its log."""
-        if self.examination.small:
+        if self.found.is_small(self.deep):
             return InMemory(
                 read_image(self.open_files, max_bytes=2 * condition.SMALL_BYTES_DEEP, log=EMPTY)
             )
@@ -186,9 +171,8 @@ class ForeignLogTest:
             if name.startswith("sqlite_") or self.found.catalog.worth(name) != "rows":
                 continue
             sql = f"SELECT count(*), max(rowid) FROM {quote_name(name)} NOT INDEXED"
-            with_log, without = (
-                reader.ask(sql, self.examination.limit(100)) for reader in (log_reader, without_log)
-            )
+            seconds = self.found.patience(self.deep, 100)
+            with_log, without = log_reader.ask(sql, seconds), without_log.ask(sql, seconds)
             if with_log.error or without.error:
                 return False
             counts = zip(with_log.rows[0], without.rows[0], strict=True)
@@ -198,18 +182,6 @@ class ForeignLogTest:
 
 
 OWN, FOREIGN, DAMAGED, UNCLEAR = "own", "foreign", "damaged", "unclear"
-
-
-class JournalVerdict(NamedTuple):
-    """The verdict on the journal of an interrupted transaction, with the evidence for it.
-
-    The kind is own (play it back), foreign (set it aside), damaged (save the rows of both) or
-    unclear (a person has to decide).
-    """
-
-    kind: str
-    evidence: tuple[str, ...]
-    records: int = 0
 
 
 def judge(
@@ -226,7 +198,11 @@ def judge(
     finally:
         os.close(fd)
     kind = _kind(kin, sound)
-    return JournalVerdict(kind, (kin.what, *_told(sound)), len(undo.places))
+    evidence = [kin.what]
+    if sound is not None:
+        words = {True: "sound", False: "damaged"}
+        evidence.append(f"{words[sound[0]]} with it, {words[sound[1]]} without it")
+    return JournalVerdict(kind, tuple(evidence), len(undo.places))
 
 
 def is_hot(path: Path) -> bool:
@@ -255,13 +231,6 @@ def _kind(kin: Ancestry, sound: Sound) -> str:
     return {(True, False): OWN, (False, True): FOREIGN, (False, False): DAMAGED}.get(
         sound or (True, True), UNCLEAR
     )
-
-
-def _told(sound: Sound) -> tuple[str, ...]:
-    if sound is None:
-        return ()
-    words = {True: "sound", False: "damaged"}
-    return (f"{words[sound[0]]} with it, {words[sound[1]]} without it",)
 
 
 def _sound(

@@ -33,22 +33,23 @@ def ask(
     if _sound.entries is None:
         return read()
     name = f"{file_state} {path}"  # opened in another way, the same files are not the same
-    identity = _identity(path)
+    identity, newest = _identity(path)
     seen, at = _sound.entries.get(name, (None, 0.0))
     if identity is not None and seen == identity and 0 <= time.monotonic() - at < VALID:
         return None, True
     damage, finished = read()
     _sound.entries.pop(name, None)
-    if damage is not None or not finished or identity is None or identity != _identity(path):
+    if damage is not None or not finished or identity is None or identity != _identity(path)[0]:
         return damage, finished
-    if _newest(path) < time.time() - RECENT:
+    if newest < time.time() - RECENT:
         _sound.entries[name] = (identity, time.monotonic())
     return damage, finished
 
 
-def _identity(path: Path) -> Identity | None:
-    """Identify a database and its logs; None if they cannot be read."""
+def _identity(path: Path) -> tuple[Identity | None, float]:
+    """Identify a database and its logs (None if they cannot be read); also the last change."""
     parts: list[int] = []
+    newest = 0.0
     for suffix in _FILES:
         try:
             st = os.stat(f"{path}{suffix}")
@@ -56,18 +57,7 @@ def _identity(path: Path) -> Identity | None:
             parts.append(0)
             continue
         except OSError:
-            return None
+            return None, newest
+        newest = max(newest, st.st_mtime, st.st_ctime)
         parts += (st.st_dev, st.st_ino, st.st_size, st.st_mtime_ns, st.st_ctime_ns)
-    return tuple(parts)
-
-
-def _newest(path: Path) -> float:
-    """When one of the files was last changed."""
-    times = [0.0]
-    for suffix in _FILES:
-        try:
-            st = os.stat(f"{path}{suffix}")
-        except OSError:
-            continue
-        times += (st.st_mtime, st.st_ctime)
-    return max(times)
+    return tuple(parts), newest

@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system import limits
@@ -20,12 +19,10 @@ from hermes_doctor.sqlite.examine.condition import (
     SMALL_BYTES,
     SMALL_BYTES_DEEP,
     Condition,
+    JournalVerdict,
     WatchProgress,
 )
 from hermes_doctor.sqlite.files import DatabaseFiles, OpenFiles, database_files, open_files
-
-if TYPE_CHECKING:
-    from hermes_doctor.sqlite.examine.foreign_log import JournalVerdict
 
 
 def examine(

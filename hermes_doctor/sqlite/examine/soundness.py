@@ -8,16 +8,12 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from hermes_doctor.core.model import CannotFix
 from hermes_doctor.core.system import disk, progress
 from hermes_doctor.core.system.files import MEGABYTE
 from hermes_doctor.core.system.workers import start_worker
-
-if TYPE_CHECKING:
-    import sqlite3
 
 
 def name_of(error: Exception) -> str:

@@ -6,22 +6,22 @@ import os
 from typing import TYPE_CHECKING
 
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.core.system import limits
-from hermes_doctor.sqlite import header as headers, log_ancestry, page_owners, query_process, schema
+from hermes_doctor.core.system import time_limits
+from hermes_doctor.sqlite import header as headers, log_ancestry, query_process, schema
 from hermes_doctor.sqlite.blueprint import quote_name
 from hermes_doctor.sqlite.examine import condition, first_page, known_sound
 from hermes_doctor.sqlite.examine.condition import Condition, WatchProgress
 from hermes_doctor.sqlite.examine.fulltext_check import (
-    check_all,
+    FulltextCheck,
+    FulltextFlaw,
+    Unchecked,
     differs_by_release,
-    openable_tables,
     passes_own_check,
 )
-from hermes_doctor.sqlite.examine.fulltext_coverage import FulltextFlaw
 from hermes_doctor.sqlite.files import OpenFiles, read_image
 from hermes_doctor.sqlite.pages import DatabasePages, pages_with_log
 from hermes_doctor.sqlite.reader import InMemory, InProcess, QueryResult, Reader
-from hermes_doctor.sqlite.wal import EMPTY, ShmHeader, WriteAheadLog
+from hermes_doctor.sqlite.wal import EMPTY, ShmHeader
 
 if TYPE_CHECKING:
     from hermes_doctor.sqlite.examine.damage import Damage
@@ -58,7 +58,13 @@ class Examination:
         if how == query_process.LEFTOVER_LOG:
             try:
                 reader = InProcess(self.found.files.path, how)
-                log = self.read_unused_log(reader)
+                seconds = self.found.patience(
+                    self.deep, 1
+                )  # SQLite tells how many frames are valid
+                answer = reader.ask("SELECT count(*) FROM sqlite_master", seconds)
+                index = ShmHeader.parse(answer.log_index)  # tells how many frames are valid
+                committed = index.committed if index else 0
+                log = self.open_files.read_log(live=False, committed=committed, seconds=0.03)
             except CouldNotLook as why:
                 doubt = str(why)
                 log = self.open_files.read_log(live=False, seconds=0.03)
@@ -73,7 +79,7 @@ class Examination:
         if truncated:
             return self.end(reader, **self.cut_off(pages, truncated))
         self.found = self.found._replace(
-            catalog=schema.read_catalog(pages), free=page_owners.read_freelist(pages)
+            catalog=schema.read_catalog(pages), free=condition.read_freelist(pages)
         )
         if encoded := condition.wrong_encoding(self.found):
             return self.end(reader, fault=encoded)
@@ -100,9 +106,7 @@ class Examination:
 
     @property
     def small(self) -> bool:
-        beside = self.found.files
-        most = condition.SMALL_BYTES_DEEP if self.deep else condition.SMALL_BYTES
-        return beside.main.size + beside.wal.size <= most
+        return self.found.is_small(self.deep)
 
     def how(self) -> str:
         """The state of the files, as one of the three constants in `query_process`."""
@@ -116,18 +120,6 @@ class Examination:
             else query_process.NOT_IN_USE
         )
 
-    def read_unused_log(self, reader: Reader) -> WriteAheadLog:
-        """Read a write-ahead log that no process uses; SQLite tells how many frames are valid."""
-        answer = reader.ask("SELECT count(*) FROM sqlite_master", self.limit(1))
-        index = ShmHeader.parse(answer.log_index)
-        committed = index.committed if index else 0
-        return self.open_files.read_log(live=False, committed=committed, seconds=0.03)
-
-    def limit(self, factor: float) -> float | None:
-        if self.deep:
-            return None
-        return condition.SMALL_QUERY_SECONDS if self.small else condition.QUERY_SECONDS * factor
-
     def first_page(self) -> first_page.FirstPageFault | None:
         at = self.found.log.pages.get(1)
         newest = None
@@ -138,7 +130,7 @@ class Examination:
         main, header, log = self.open_files.main, self.found.header, self.found.log
         if newest is not None and len(log.pages) < log.db_pages and not self.found.holders:
             return first_page.not_a_database(main, header, log.page_size)
-        return first_page.judge(main, header, newest)
+        return None if newest is not None else first_page.judge(main, header)
 
     def open(self, file_state: str, in_memory: bool) -> Reader:
         if in_memory and file_state != query_process.LEFTOVER_LOG:
@@ -188,8 +180,11 @@ class Examination:
         if damage and damage.indexes and not damage.rows:
             found = found._replace(damage=self.find_disputed_rows(reader, catalog, damage))
         whole = self.deep or self.small
-        rebuild, seen, unjudged = check_all(reader, catalog, seconds=self.limit(1), whole=whole)
-        found = found._replace(rebuild=rebuild, unjudged=unjudged)
+        search = FulltextCheck(reader, catalog, found.patience(self.deep, 1), whole=whole)
+        results = list(search.flaws())
+        seen = tuple(result for result in results if isinstance(result, FulltextFlaw))
+        unjudged = tuple(result for result in results if isinstance(result, Unchecked))
+        found = found._replace(rebuild=search.rebuild, unjudged=unjudged)
         if self.deep and damage is None:
             seen += tuple(self.run_fts5_check(reader, seen))
             if catalog.searches and not self.small:
@@ -295,7 +290,7 @@ class Examination:
             return False
         from hermes_doctor.sqlite.examine.foreign_log import ForeignLogTest
 
-        suspicion = ForeignLogTest(self, pages)
+        suspicion = ForeignLogTest(self.open_files, self.found, pages, deep=self.deep)
         why = suspicion.proof(with_log, damage)
         self.found = self.found._replace(stale_log=why, foreign_log=bool(why) and suspicion.proven)
         return bool(why)
@@ -304,7 +299,13 @@ class Examination:
         """Run FTS5's own check, which writes, on an in-memory image of a small database."""
         assert self.found.catalog is not None
         known = {flaw.table for flaw in flaws}
-        tables = [name for name in openable_tables(self.found.catalog) if name not in known]
+        tables = [
+            entry.name
+            for entry in self.found.catalog.entries
+            if entry.name in self.found.catalog.searches
+            and entry.name not in known
+            and not schema.foreign_tokenizer(entry.sql)
+        ]
         if not tables or not self.small:
             return []
         picture = reader

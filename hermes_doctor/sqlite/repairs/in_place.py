@@ -15,7 +15,7 @@ from hermes_doctor.sqlite.blueprint import quote_name
 from hermes_doctor.sqlite.examine.soundness import integrity_errors
 from hermes_doctor.sqlite.header import MAGIC, PAGE_SIZES
 from hermes_doctor.sqlite.repairs.work import delete_schema_rows, open_copy, transaction
-from hermes_doctor.sqlite.responses import DANGLING, UNREADABLE
+from hermes_doctor.sqlite.schema import DANGLING_CONVERSATIONS, UNREADABLE_RESPONSES
 
 _KINDS = (b"\x05", b"\x0d")
 """Valid types of the first page: interior or leaf page of a table."""
@@ -160,19 +160,15 @@ def _activate(connection: sqlite3.Connection) -> str | None:
     done = connection.execute("UPDATE messages SET active = 1 WHERE active IS NULL")
     columns = {row[1]: row[4] for row in connection.execute("PRAGMA table_info(messages)")}
     if columns["active"] is None:
-        _activate_by_default(connection)
+        # Give the column its default back; otherwise every new message would be NULL again.
+        new = "active_by_default"
+        connection.execute(f"ALTER TABLE messages ADD COLUMN {new} INTEGER NOT NULL DEFAULT 1")
+        connection.execute(f"UPDATE messages SET {new} = active WHERE active <> 1")
+        connection.execute("ALTER TABLE messages DROP COLUMN active")
+        connection.execute(f"ALTER TABLE messages RENAME COLUMN {new} TO active")
     for _, _, sql in resting:
         connection.execute(sql)
     return f"{done.rowcount} messages were marked active again." if done.rowcount else None
-
-
-def _activate_by_default(connection: sqlite3.Connection) -> None:
-    """Give the column its default back; otherwise every new message would be NULL again."""
-    new = "active_by_default"
-    connection.execute(f"ALTER TABLE messages ADD COLUMN {new} INTEGER NOT NULL DEFAULT 1")
-    connection.execute(f"UPDATE messages SET {new} = active WHERE active <> 1")
-    connection.execute("ALTER TABLE messages DROP COLUMN active")
-    connection.execute(f"ALTER TABLE messages RENAME COLUMN {new} TO active")
 
 
 def _distinguish_titles(connection: sqlite3.Connection) -> str | None:
@@ -198,11 +194,9 @@ def _distinguish_titles(connection: sqlite3.Connection) -> str | None:
         titles.add(new)
         connection.execute("UPDATE sessions SET title = ? WHERE id = ?", (new, session))
         changed += 1
-    return (
-        f"{count(changed, 'session')} got a number after the title, because others had the same."
-        if changed
-        else None
-    )
+    sessions = count(changed, "session")
+    what = f"{sessions} got a number after the title, because others had the same."
+    return what if changed else None
 
 
 def _drop_broken_settings(connection: sqlite3.Connection) -> str | None:
@@ -211,11 +205,8 @@ def _drop_broken_settings(connection: sqlite3.Connection) -> str | None:
         "UPDATE sessions SET model_config = NULL "
         "WHERE typeof(model_config) = 'blob' OR NOT json_valid(model_config)"
     )
-    return (
-        f"The settings of {count(done.rowcount, 'session')} were not valid JSON."
-        if done.rowcount
-        else None
-    )
+    sessions = count(done.rowcount, "session")
+    return f"The settings of {sessions} were not valid JSON." if done.rowcount else None
 
 
 def _number_the_version(connection: sqlite3.Connection) -> str | None:
@@ -280,8 +271,13 @@ def release_tasks(copy: Path, tasks: Sequence[tuple[str, int, str]]) -> list[str
 def delete_bad_responses(copy: Path) -> list[str]:
     """Delete responses that are not readable, and conversations whose response is missing."""
     with open_copy(copy) as connection, transaction(connection):
-        unreadable = connection.execute(f"DELETE FROM responses WHERE {UNREADABLE}").rowcount
-        dangling = connection.execute(f"DELETE FROM conversations WHERE {DANGLING}").rowcount
+        unreadable, dangling = (
+            connection.execute(f"DELETE FROM {table} WHERE {condition}").rowcount
+            for table, condition in (
+                ("responses", UNREADABLE_RESPONSES),
+                ("conversations", DANGLING_CONVERSATIONS),
+            )
+        )
     return [
         f"{unreadable} responses that cannot be read were removed, "
         f"and {dangling} conversations whose response is missing."

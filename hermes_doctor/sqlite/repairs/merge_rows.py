@@ -10,6 +10,7 @@ from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.message import count, text
 from hermes_doctor.core.model import CannotFix, CouldNotLook
 from hermes_doctor.sqlite.blueprint import quote_name
+from hermes_doctor.sqlite.deleted_log import ordinary_tables
 from hermes_doctor.sqlite.examine.soundness import address, name_of
 from hermes_doctor.sqlite.reader import OnConnection
 from hermes_doctor.sqlite.repairs.add_rows import add_saved_messages
@@ -62,7 +63,7 @@ def add_rows_of(copy: Path, source: Path) -> MergeResult:
 
 def _add_tables(database: sqlite3.Connection, result: MergeResult) -> None:
     mine = {row[0] for row in database.execute("SELECT name FROM main.sqlite_master")}
-    for table in _tables(database):
+    for table in ordinary_tables(database, "other"):
         if table not in mine:
             result.left[table] = _number(database, f"SELECT * FROM other.{quote_name(table)}")
             continue
@@ -74,13 +75,8 @@ def _add_tables(database: sqlite3.Connection, result: MergeResult) -> None:
             continue
         added, result.left[table] = _add(database, table)
         if added:
-            result.said.append(
-                text(
-                    "{table}: {rows} of the new database were added.",
-                    table=table,
-                    rows=count(added, "row"),
-                )
-            )
+            template = "{table}: {rows} of the new database were added."
+            result.said.append(text(template, table=table, rows=count(added, "row")))
 
 
 def _number(database: sqlite3.Connection, query: str) -> int:
@@ -94,15 +90,6 @@ def _messages(source: Path) -> SavedMessages | None:
         if database.execute(named).fetchone() != (2,):
             return None
         return read_all_messages(query_function(OnConnection(database)))
-
-
-def _tables(database: sqlite3.Connection) -> list[str]:
-    """The ordinary tables of the other database; full-text tables are filled by triggers."""
-    rows = database.execute("SELECT name, sql FROM other.sqlite_master WHERE type = 'table'")
-    listed = [(str(name), str(sql or "")) for name, sql in rows]
-    virtual = [name for name, sql in listed if sql.upper().startswith("CREATE VIRTUAL")]
-    inner = ("sqlite_", *(f"{name}_" for name in virtual))
-    return [name for name, _ in listed if name not in virtual and not name.startswith(inner)]
 
 
 def _add(database: sqlite3.Connection, table: str) -> tuple[int, int]:

@@ -21,7 +21,7 @@ from hermes_doctor.core.model import CannotFix
 from hermes_doctor.core.system.files import shown
 from hermes_doctor.sqlite import fulltext, query_process
 from hermes_doctor.sqlite.blueprint import Blueprint, quote_name
-from hermes_doctor.sqlite.examine import fulltext_coverage
+from hermes_doctor.sqlite.examine.fulltext_check import FulltextCheck, FulltextFlaw
 from hermes_doctor.sqlite.examine.soundness import integrity_errors
 from hermes_doctor.sqlite.reader import OnConnection
 from hermes_doctor.sqlite.repairs.work import delete_schema_rows, open_copy, transaction
@@ -235,12 +235,8 @@ def _hit(copy: Path, index: fulltext.FulltextIndex, tables: dict[str, str]) -> b
 
 
 def _differs(connection: sqlite3.Connection, index: fulltext.FulltextIndex) -> bool:
-    catalog, reader = catalog_of(connection), OnConnection(connection)
-    rebuild = fulltext_coverage.rebuild_of(reader, catalog, None)
-    flaw = fulltext_coverage.compare_with_source(
-        reader, catalog, index.name, rebuild, seconds=None, whole=True
-    )
-    return isinstance(flaw, fulltext_coverage.FulltextFlaw)
+    check = FulltextCheck(OnConnection(connection), catalog_of(connection), None, whole=True)
+    return isinstance(check.compare_with_source(index.name), FulltextFlaw)
 
 
 def _take_out(copy: Path, tables: Sequence[str]) -> None:

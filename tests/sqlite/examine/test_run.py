@@ -334,8 +334,9 @@ def test_the_ends_of_many_segments(tmp_path: Path, harm: str, flaw: str | None) 
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute(harm.format(segment=number, first=(number << 37) + first))
     with contextlib.closing(InMemory(path.read_bytes())) as reader:
-        found = fulltext_check._structure(reader, "s", None, whole=False)
-        sound = fulltext_check._have_ends(reader, "s", segments, None)
+        check = fulltext_check.FulltextCheck(reader, Catalog(()), None, whole=False)
+        found = check.structure("s")
+        sound = check.have_ends("s", segments)
 
     assert (found and found.what) == flaw
     assert sound == (flaw is None)
