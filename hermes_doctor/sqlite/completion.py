@@ -247,10 +247,7 @@ class _Completion:
 
 
 def create(path: Path, plan: Blueprint) -> sqlite3.Connection:
-    """Create the database without its lazy tables and return an open connection.
-
-    A full-text table that this SQLite cannot create is omitted with its triggers, as Hermes does.
-    """
+    """Create the database without its lazy tables; full-text tables only if this SQLite can."""
     db = sqlite3.connect(path)
     lazy = {table.name for table in plan.tables.values() if table.created_on_demand}
     for table in plan.tables.values():

@@ -92,10 +92,7 @@ def fill(
     source: str = "main",
     permit: Permit | None = None,
 ) -> None:
-    """Create a full-text table and fill it from the rows of its table.
-
-    `permit` is a context in which it may read a view that the schema declares.
-    """
+    """Create a full-text table and fill it; `permit` is a context in which it may read a view."""
     progress.report(f"filling {index.name}")
     create(database, index)
     if index.external:
@@ -155,10 +152,7 @@ def apply_settings(
 
 
 def row_count_sql(index: FulltextIndex) -> str:
-    """The SQL that counts the rows of an index.
-
-    One without text of its own would count the rows of its source, so its sizes are counted.
-    """
+    """The SQL that counts the rows of an index; if it keeps no text, its sizes are counted."""
     known = index.external and "columnsize" not in options(index.sql)
     behind = f"{index.name}_docsize" if known else index.name
     return f"SELECT count(*) FROM {quote_name(behind)}"

@@ -214,11 +214,7 @@ class TimedConnection:
 
 
 def reads_only(tables: Iterable[str], writes: Iterable[str] = ()) -> Callable[..., int]:
-    """An authorizer that lets a statement read these tables and call harmless functions.
-
-    It may also change rows of the tables in `writes`, as a full-text table does with its shadow
-    tables.
-    """
+    """An authorizer for reading these tables, for harmless functions, and for rows of `writes`."""
     written = {table.lower() for table in writes}
     allowed = {table.lower() for table in tables} | written
     changes = (_sqlite3.SQLITE_INSERT, _sqlite3.SQLITE_UPDATE, _sqlite3.SQLITE_DELETE)

@@ -101,10 +101,7 @@ def query_function(reader: Reader, seconds: float | None = SECONDS) -> Ask:
 def open_saved(
     path: Path, seconds: float | None = SECONDS, user: Privileges | None = None
 ) -> Iterator[tuple[Ask, Ask]]:
-    """Functions that query a saved database with its log, and the file without the log.
-
-    With `user`, the files are opened with his rights.
-    """
+    """Functions that query a saved database with and without its log, with the rights of `user`."""
     with (
         contextlib.closing(InProcess(path, query_process.LEFTOVER_LOG, user)) as whole,
         contextlib.closing(InProcess(path, query_process.NOT_IN_USE, user)) as file,

@@ -116,10 +116,7 @@ def find_unsaved(files: Iterable[Transcript], pending: frozenset[str], ask: Ask)
 
 
 def _absent(transcript: Transcript, stored: Sequence[StoredMessage]) -> list[Mapping[str, Any]]:
-    """The messages of a transcript that are not in the database, in order.
-
-    Rows are matched in order, and each accounts for one message.
-    """
+    """The messages that are not in the database, in order; each row accounts for one message."""
     timed = bool(transcript.messages) and _time(transcript.messages[0]) is not None
     place = 0 if timed or transcript.complete else _start(transcript.messages, stored)
     absent = []

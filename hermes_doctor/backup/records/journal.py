@@ -13,6 +13,7 @@ from typing import Any
 
 from hermes_doctor import __version__
 from hermes_doctor.backup.records.receipts import FINAL_STATES, RUN_FILE
+from hermes_doctor.backup.records.typed_documents import to_record
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.message import text
 from hermes_doctor.core.model import CouldNotLook, Trouble
@@ -340,30 +341,18 @@ def _parse(document: dict[str, Any]) -> Journal:
         raise ValueError("another schema")
     if "opened_in" in fields:
         raise ValueError("a field that is never stored")
-    fields["items"] = [ItemRecord(**item) for item in fields["items"]]
-    fields["paths"] = [_path_record(**record) for record in fields["paths"]]
-    fields["acts"] = [MachineActionRecord(**act) for act in fields.get("acts", [])]
-    journal = Journal(**fields)
+    if not fields.keys() >= {"items", "paths"}:
+        raise ValueError("no record of a run")
+    journal = to_record(Journal, fields)
     _insist(journal)
     return journal
-
-
-def _path_record(**fields: Any) -> PathRecord:
-    """Parse the record of one path; only its additional states may be missing."""
-    further = ("joined_before", "joined_after", "database")
-    known = [name for name in further if fields.get(name) is not None]
-    states = {name: State(**fields[name]) for name in ("before", "after", *known)}
-    return PathRecord(**fields | states)
 
 
 def _insist_on(state: State) -> None:
     """Raise ValueError for a mode, uid or gid that no system call accepts."""
     numbers = ((state.mode, 0, 0o177777), (state.uid, -1, 2**32 - 2), (state.gid, -1, 2**32 - 2))
-    for number, least, most in numbers:
-        if number is not None and (type(number) is not int or not least <= number <= most):
-            raise ValueError("a number is out of its range")
-    if not all(text is None or isinstance(text, str) for text in (state.sha256, state.target)):
-        raise ValueError("not a text")
+    if any(number is not None and not low <= number <= high for number, low, high in numbers):
+        raise ValueError("a number is out of its range")
 
 
 _STATES = FINAL_STATES | {BACKING_UP, STAGING, COMMITTING, VERIFYING, ENDING}
@@ -371,39 +360,14 @@ _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]*")
 
 
 def _insist(journal: Journal) -> None:
-    """Raise ValueError for types and names that this tool never writes."""
-    lists = (journal.folders, journal.kept, journal.unremoved, journal.saved, journal.settled)
-    if not all(isinstance(names, list) for names in lists):
-        raise ValueError("not a list")
-    numbers = [r.items for r in journal.paths]
-    if not all(
-        isinstance(number, list) and all(type(n) is int for n in number) for number in numbers
-    ):
-        raise ValueError("not a list of numbers")
-    if not isinstance(journal.asked, int | None):
-        raise ValueError("not a number")
-    if not isinstance(journal.was_running, bool | None):
-        raise ValueError("not a mark")
-    texts = [journal.id, journal.kind, journal.home, journal.vault, journal.started_at]
-    texts += [t for t in (journal.ended_at, journal.note, journal.gateway) if t is not None]
-    texts += [r.settings for r in journal.paths if r.settings is not None]
-    texts += [r.path for r in journal.paths] + [name for names in lists for name in names]
-    texts += [t for a in journal.acts for t in (a.kind, *a.words, *a.words.values())]
-    texts += [t for i in journal.items for t in (i.fix, i.code, i.subject, i.check)]
-    texts += [t for i in journal.items for t in (i.outcome, i.down)]
-    states = [s for r in journal.paths for s in (r.before, r.after)]
-    states += [s for r in journal.paths for s in (r.joined_before, r.joined_after, r.database) if s]
-    texts += [state.kind for state in states]
-    if not all(isinstance(text, str) for text in texts):
-        raise ValueError("a text is none")
-    for state in states:
-        _insist_on(state)
-    marks = [r.reverted for r in journal.paths] + [a.reverted for a in journal.acts]
-    if not all(type(mark) is bool for mark in marks):
-        raise ValueError("not a mark")
-    if journal.end is not None and journal.end not in list(FINAL_STATES):
+    """Raise ValueError for names and numbers that this tool never writes."""
+    for path in journal.paths:
+        states = (path.before, path.after, path.joined_before, path.joined_after, path.database)
+        for state in filter(None, states):
+            _insist_on(state)
+    if journal.end is not None and journal.end not in FINAL_STATES:
         raise ValueError("an unknown end")
-    if journal.state not in list(_STATES) or journal.kind not in ("fix", "undo", "restore"):
+    if journal.state not in _STATES or journal.kind not in ("fix", "undo", "restore"):
         raise ValueError("an unknown state or kind")
     if journal.command is not None and not _ID.fullmatch(journal.command):
         raise ValueError("a name is a path")

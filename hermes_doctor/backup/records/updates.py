@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import UnionType
 from typing import Any
 
+from hermes_doctor.backup.records.typed_documents import to_record
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.message import text
 from hermes_doctor.core.model import CouldNotLook, Trouble
@@ -122,10 +122,7 @@ class Update:
 
 
 def process_identity(pid: int) -> list[int] | None:
-    """Return pid and start time of a process, which identify it although pids are used again.
-
-    None if it does not exist or is a zombie.
-    """
+    """Pid and start time, which identify a process; None if it does not exist or is a zombie."""
     try:
         with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
             fields = file.read().rpartition(")")[2].split()
@@ -263,58 +260,11 @@ def _parse(document: dict[str, Any]) -> Update:
     fields = dict(document)
     if fields.pop("schema") != SCHEMA:
         raise ValueError("another schema")
-    for name in ("before", "after"):
-        if fields[name] is not None:
-            fields[name] = _installed(InstallationDetails(**fields[name]))
-    update = Update(**fields)
+    update = to_record(Update, fields)
     if update.stage not in _STAGES or not _ID.fullmatch(update.id):
         raise ValueError("not written by this tool")
     if update.backup is not None and not _ID.fullmatch(update.backup):
         raise ValueError("a backup's name is a path")
     if datetime.fromisoformat(update.started_at).tzinfo is None:
         raise ValueError("a time without a zone")
-    _refuse_others(list, update.known, update.guard, update.child, update.down)
-    _refuse_others(dict, update.sizes, update.others, update.beside)
-    _refuse_others(list, *update.known)
-    _refuse_others(
-        str,
-        update.vault,
-        update.doubt,
-        *update.down,
-        *(word for one in update.known for word in one),
-    )
-    _refuse_others(int, *update.guard, *update.child, *update.sizes.values())
-    _refuse_others(int | None, update.gateway, update.exit_code, *update.beside.values())
     return update
-
-
-def _installed(installation_details: InstallationDetails) -> InstallationDetails:
-    _refuse_others(
-        str,
-        installation_details.version,
-        installation_details.where,
-        installation_details.kind,
-        installation_details.source,
-        installation_details.python,
-    )
-    _refuse_others(
-        str,
-        *(
-            word
-            for word in (
-                installation_details.checkout,
-                installation_details.revision,
-                installation_details.branch,
-            )
-            if word
-        ),
-    )
-    _refuse_others(str, *installation_details.packages, *installation_details.packages.values())
-    return installation_details
-
-
-def _refuse_others(kind: type | UnionType, *values: object) -> None:
-    """Raise TypeError for values that this tool never writes, so the record counts as damaged."""
-    for value in values:
-        if not isinstance(value, kind):
-            raise TypeError(f"{type(value).__name__} is no {kind}")

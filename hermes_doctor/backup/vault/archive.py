@@ -68,26 +68,18 @@ def fill(backup: Backup, out: IO[bytes]) -> None:
         for entry in backup.entries:
             if entry.kind == "file":
                 name = str(place_of(Path(), entry.path))
-                content = _counted(_content(backup, entry), done, backup.size)
-                _add(tar, name, entry.size, content)
+                _add(tar, name, entry.size, _content(backup, entry, done))
                 done += entry.size
 
 
-def _counted(chunks: Iterator[bytes], done: int, total: int) -> Iterator[bytes]:
-    """Yield the chunks and report progress after each."""
-    for chunk in chunks:
-        yield chunk
-        done += len(chunk)
-        progress.report("encrypting", done / total)
-
-
-def _content(backup: Backup, entry: BackupEntry) -> Iterator[bytes]:
+def _content(backup: Backup, entry: BackupEntry, done: int) -> Iterator[bytes]:
+    """Read a copy in chunks and report progress after each; `done` bytes were read before."""
     copy = backup.copy_of(entry)
-    if entry.blocks:
-        yield from blocks.read(copy)
-        return
-    with blocks.open_as_owner(copy) as fd:
-        yield from blocks.chunks(fd)
+    with contextlib.nullcontext(-1) if entry.blocks else blocks.open_as_owner(copy) as fd:
+        for chunk in blocks.read(copy) if entry.blocks else blocks.chunks(fd):
+            yield chunk
+            done += len(chunk)
+            progress.report("encrypting", done / backup.size)
 
 
 def _add(tar: tarfile.TarFile, name: str, size: int, chunks: Iterator[bytes] | list[bytes]) -> None:
@@ -124,7 +116,7 @@ def verify(copy: NamedCopy) -> list[str]:
     wrong: list[str] = []
     with _opened(copy) as (backup, tar):
         left = {str(place_of(Path(), e.path)): e for e in backup.entries if e.kind == "file"}
-        for info in _rest(tar):
+        for info in iter(tar.next, None):
             entry = left.pop(info.name, None)
             stream = tar.extractfile(info)
             if entry is None or stream is None:
@@ -153,7 +145,7 @@ def import_archive(vault: Vault, copy: NamedCopy) -> Backup:
     with _opened(copy) as (backup, tar), vault.unfinished() as partial:
         vault.room(backup.size)
         left = {str(place_of(Path(), e.path)): e for e in backup.entries if e.kind == "file"}
-        for info in _rest(tar):
+        for info in iter(tar.next, None):
             entry, stream = left.pop(info.name, None), tar.extractfile(info)
             if entry is None or stream is None:
                 continue
@@ -174,12 +166,6 @@ def import_archive(vault: Vault, copy: NamedCopy) -> Backup:
                 file=name,
             )
         return finish_import(vault, backup._replace(folder=partial))
-
-
-def _rest(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """Yield the members after the manifest."""
-    while (info := tar.next()) is not None:
-        yield info
 
 
 @contextmanager

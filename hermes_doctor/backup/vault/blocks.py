@@ -125,10 +125,7 @@ class Map:
         self._released = 0
 
     def let_go(self, start: int) -> None:
-        """Release the memory of pages far before `start`, if there are many.
-
-        The file is read in order; a page that is needed again is read from the file again.
-        """
+        """Release the memory of pages far before `start`; they can be read from the file again."""
         import mmap
 
         until = (start - KEPT) // mmap.PAGESIZE * mmap.PAGESIZE

@@ -37,13 +37,17 @@ DATABASE_LIMIT = 16 * 1024 * MEGABYTE
 
 def database_copies(home: Home, path: Path) -> list[DatabaseCopy]:
     """Other files that are copies of this database, newest first."""
-    copies: list[DatabaseCopy] = []
-    for place in _places(home, path):
-        with contextlib.suppress(OSError):
-            st = os.lstat(place)
-            if stat.S_ISREG(st.st_mode) and st.st_size > 4096:
-                copies.append(DatabaseCopy(place, st.st_size, st.st_mtime_ns))
+    copies = filter(None, map(_copy_at, _places(home, path)))
     return sorted(copies, key=lambda copy: copy.mtime_ns, reverse=True)
+
+
+def _copy_at(place: Path, *, doubtful: bool = False) -> DatabaseCopy | None:
+    """The file at a place if it can be a copy of a database with rows."""
+    with contextlib.suppress(OSError):
+        st = os.lstat(place)
+        if stat.S_ISREG(st.st_mode) and st.st_size > 4096:
+            return DatabaseCopy(place, st.st_size, st.st_mtime_ns, "", doubtful)
+    return None
 
 
 def archived_databases(home: Home) -> dict[str, list[DatabaseCopy]]:
@@ -115,10 +119,9 @@ def moved_copies(home: Home, path: Path) -> list[DatabaseCopy]:
             if ".hermes-doctor-" in name or place in known or place in moved:
                 continue
             with contextlib.suppress(OSError, CouldNotLook):
-                st = os.lstat(place)
-                whole = stat.S_ISREG(st.st_mode) and st.st_size > 4096
-                if whole and starts_like_database(place) and _trusted(home, place, snapshot(place)):
-                    moved[place] = DatabaseCopy(place, st.st_size, st.st_mtime_ns, "", doubtful)
+                copy = _copy_at(place, doubtful=doubtful)
+                if copy and starts_like_database(place) and _trusted(home, place, snapshot(place)):
+                    moved[place] = copy
     return list(moved.values())
 
 
@@ -203,8 +206,12 @@ def _chosen_vault(home: Home, name: str) -> Iterator[Path]:
 def text_copies(home: Home, name: str, limit: int) -> Iterator[TextCopy]:
     """Yield every copy of a small file: beside it, in snapshots, in the vault, in Hermes' zips."""
     path = home / name
-    beside = [
-        path.parent / sibling for sibling in names_in(path.parent) if _is_copy(sibling, path.name)
+    beside = [  # config.yaml.bak, config.yaml~, but not the file itself
+        path.parent / sibling
+        for sibling in names_in(path.parent)
+        if sibling.startswith(path.name)
+        and sibling != path.name
+        and ".hermes-doctor-" not in sibling
     ]
     folder = home / "state-snapshots"
     snapshots = [folder / snapshot_name / name for snapshot_name in names_in(folder)[-MOST:]]
@@ -218,11 +225,6 @@ def text_copies(home: Home, name: str, limit: int) -> Iterator[TextCopy]:
     yield from _from_vault(home, name, limit)
     for archive, member in _zips(home, name):
         yield from _from_zip(home, archive, member, limit)
-
-
-def _is_copy(name: str, of: str) -> bool:
-    """Whether a name is that of a copy: config.yaml.bak, config.yaml~, but not the file itself."""
-    return name.startswith(of) and name != of and ".hermes-doctor-" not in name
 
 
 def _trusted(home: Home, path: Path, state: Snapshot) -> bool:
@@ -266,11 +268,9 @@ def _zips(home: Home, name: str) -> Iterator[tuple[Path, str]]:
     inside = f"profiles/{home.profile}/{name}" if home.profile else name
     places = {home / "backups": name, root / "backups": inside}
     for folder, member in places.items():
-        yield from (
-            (folder / zip_name, member)
-            for zip_name in names_in(folder)
-            if zip_name.endswith(".zip")
-        )
+        for zip_name in names_in(folder):
+            if zip_name.endswith(".zip"):
+                yield folder / zip_name, member
     if root.name == ".hermes":
         for zip_name in names_in(root.parent):
             if zip_name.startswith("hermes-backup-") and zip_name.endswith(".zip"):

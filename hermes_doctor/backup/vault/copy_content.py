@@ -122,11 +122,7 @@ def with_content(name: str, copy: DatabaseCopy, seconds: float = SECONDS) -> Dat
         return copy
     rows, newest, others = answer.rows[0]
     rows = rows or (None if others else 0)
-    return copy._replace(rows=rows, newest_row=_possible(newest, copy.mtime_ns / 1e9))
-
-
-def _possible(newest: object, written: float) -> float | None:
-    """The time of the newest row; None if it is after the file was written, by more than a day."""
-    if isinstance(newest, int | float) and 0 < newest <= written + 86400:
-        return float(newest)
-    return None
+    # The newest row cannot be more than a day newer than the file.
+    limit = copy.mtime_ns / 1e9 + 86400
+    possible = isinstance(newest, int | float) and 0 < newest <= limit
+    return copy._replace(rows=rows, newest_row=float(newest) if possible else None)

@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from getpass import getpass
 from pathlib import Path
 
 from hermes_doctor.backup.vault import restore_files
@@ -82,11 +83,9 @@ def _run(
             _end(process)
             raise
         errors.seek(0)
-        error_lines = errors.read().decode("utf-8", "replace").strip().splitlines() or [
-            "no message"
-        ]
+        error_lines = errors.read().decode("utf-8", "replace").strip().splitlines()
     if process.returncode:
-        message = clean(_telling(error_lines))[:300]
+        message = clean(_telling(error_lines or ["no message"]))[:300]
         raise Trouble(
             "{program} {command} failed with exit code {code}: {message}",
             program=words[0],
@@ -130,7 +129,7 @@ class Restic:
                 "RESTIC_PASSWORD_FILE to its path. Nothing was sent."
             )
         if self._asked:  # once, not for each time that restic is called
-            self._env["RESTIC_PASSWORD"] = _asked("Password of the restic repository: ")
+            self._env["RESTIC_PASSWORD"] = getpass("Password of the restic repository: ")
 
     def _ask(self, *words: str, cwd: Path | None = None, progress: bool = False) -> str:
         """Run restic; if a lock hinders it, remove those of dead processes and try again."""
@@ -161,7 +160,7 @@ class Restic:
 
     def make(self) -> None:
         """Create the repository."""
-        if self._asked and _asked("Repeat the password: ") != self._env["RESTIC_PASSWORD"]:
+        if self._asked and getpass("Repeat the password: ") != self._env["RESTIC_PASSWORD"]:
             raise Trouble("The two passwords differ. Nothing was sent.")
         self._ask("init")
 
@@ -215,12 +214,6 @@ class Restic:
             refuse_invalid_entries(backup, f"The restic snapshot {name}")
             partial = stack.enter_context(vault.unfinished())
             return finish_import(vault, _carried(backup, partial))
-
-
-def _asked(question: str) -> str:
-    import getpass
-
-    return getpass.getpass(question)
 
 
 def _hear_restic(line: str) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+import itertools
 import json
 import os
 from array import array
@@ -69,20 +70,13 @@ class Lines(Sequence[BackupEntry]):
         """Write the manifest, with the same bytes that `manifest.seal` would make."""
         document = head_document(backup)
         sealed = hashlib.sha256(head_of(document))
-        for chunk in self._chunks():
+        for chunk in chunks(self._path):
             sealed.update(chunk)
         sealed.update(_LAST_LINES)
         head = head_of(document | {"seal": sealed.hexdigest()})
-        disk.save_all(self._path.with_name(MANIFEST), self._manifest(head))
+        content = itertools.chain([head], chunks(self._path), [_LAST_LINES])
+        disk.save_all(self._path.with_name(MANIFEST), content)
         disk.remove(self._path)
-
-    def _manifest(self, head: bytes) -> Iterator[bytes]:
-        yield head
-        yield from self._chunks()
-        yield _LAST_LINES
-
-    def _chunks(self) -> Iterator[bytes]:
-        yield from chunks(self._path)
 
 
 def chunks(path: Path) -> Iterator[bytes]:
@@ -209,12 +203,8 @@ class PagedEntries(Sequence[BackupEntry]):
         try:
             if snapshot(self.path)[:5] != self.snapshot[:5]:
                 raise ValueError("it was replaced")
-            fd = open_regular(self.path)
-            try:
-                data = os.pread(fd, end - start, start)
-            finally:
-                os.close(fd)
-            return _parsed(data)
+            with os.fdopen(open_regular(self.path), "rb", buffering=0) as file:
+                return _parsed(os.pread(file.fileno(), end - start, start))
         except (OSError, CouldNotLook, ValueError, KeyError, TypeError, RecursionError):
             folder = self.path.parent
             raise Trouble(

@@ -165,11 +165,9 @@ class Backup(NamedTuple):
     def size(self) -> int:
         """The bytes of all files in it."""
         known = getattr(self.entries, "size", None)
-        return (
-            known
-            if isinstance(known, int)
-            else sum(entry.size for entry in self.entries if entry.kind == "file")
-        )
+        if isinstance(known, int):
+            return known
+        return sum(entry.size for entry in self.entries if entry.kind == "file")
 
     def entry(self, path: str) -> BackupEntry | None:
         """The entry of one path, or None."""
@@ -183,11 +181,9 @@ class Backup(NamedTuple):
     def sound(self) -> bool:
         """Whether every database that SQLite checked was sound when it was copied."""
         known = getattr(self.entries, "sound", None)
-        return (
-            known
-            if isinstance(known, bool)
-            else all(entry.integrity in (None, "ok") for entry in self.entries)
-        )
+        if isinstance(known, bool):
+            return known
+        return all(entry.integrity in (None, "ok") for entry in self.entries)
 
     def copy_of(self, entry: BackupEntry) -> Path:
         """The path of an entry's copy; a folder with its parts if it is stored in blocks."""
@@ -233,7 +229,10 @@ def seal(backup: Backup, earlier: Backup | None = None) -> bytes:
     """
     document = head_document(backup)
     known = zip(earlier.entries, earlier.lines, strict=False) if earlier and earlier.lines else ()
-    lines = _lines(backup.entries, {id(entry): line for entry, line in known})
+    taken_over = {id(entry): line for entry, line in known}
+    fresh = iter(entry_lines([entry for entry in backup.entries if id(entry) not in taken_over]))
+    each = [taken_over.get(id(entry)) or next(fresh) for entry in backup.entries]
+    lines = b",\n".join(each) + b"\n]}\n"
     closing = hashlib.sha256(head_of(document) + lines).hexdigest()
     return head_of(document | {"seal": closing}) + lines
 
@@ -333,13 +332,6 @@ def head_of(rest: Mapping[str, Any]) -> bytes:
     """The bytes of the head, up to the start of the entries."""
     head = json.dumps(rest, sort_keys=True, ensure_ascii=True)
     return head[:-1].encode("ascii") + OPENING
-
-
-def _lines(entries: Sequence[BackupEntry], known: Mapping[int, bytes]) -> bytes:
-    """The bytes of the entries, one line each."""
-    fresh = iter(entry_lines([entry for entry in entries if id(entry) not in known]))
-    lines = [known[id(entry)] if id(entry) in known else next(fresh) for entry in entries]
-    return b",\n".join(lines) + b"\n]}\n"
 
 
 def entry_lines(entries: Sequence[BackupEntry]) -> list[bytes]:

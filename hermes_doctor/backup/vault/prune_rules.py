@@ -82,9 +82,8 @@ def find_needs(vault: Vault) -> dict[str, BackupNeed]:
         except Trouble:
             continue
         if update.backup and update.stage != BACK:
-            needs[update.backup] = BackupNeed(
-                f"rollback of update {update.id}", update.began + KEPT
-            )
+            what = f"rollback of update {update.id}"
+            needs[update.backup] = BackupNeed(what, update.began + KEPT)
     book = Journals(vault.home)
     for id in book.ids():
         try:
@@ -94,9 +93,9 @@ def find_needs(vault: Vault) -> dict[str, BackupNeed]:
                 ended = _parsed(journal.ended_at or journal.started_at)
                 needs[saved] = BackupNeed(f"write-ahead log that run {id} saved", ended + KEPT)
         except Trouble:  # a damaged receipt does not say what it needs
-            need = BackupNeed(
-                f"undo of run {id}, whose receipt is damaged", _made(vault, id) + KEPT
-            )
+            made = next((backup.created_at for backup in vault.load_readable([id])), None)
+            what = f"undo of run {id}, whose receipt is damaged"
+            need = BackupNeed(what, (made or datetime.now(UTC)) + KEPT)
         if need:
             needs[id] = need
     return needs
@@ -120,13 +119,6 @@ def _of_run(journal: Journal) -> BackupNeed | None:
     if journal.state in (journals.DONE, journals.PARTLY) and journal.undoable:
         return BackupNeed(what, _parsed(journal.ended_at or journal.started_at) + KEPT)
     return None
-
-
-def _made(vault: Vault, id: str) -> datetime:
-    try:
-        return vault.load(id).created_at
-    except Trouble:
-        return datetime.now(UTC)
 
 
 def _parsed(text: str) -> datetime:

@@ -62,11 +62,8 @@ def _led(home: Home, known: Sequence[BackupEntry]) -> set[Path]:
 
 def _is_the_homes(home: Home, path: Path, led: set[Path]) -> bool:
     machines = any(path.is_relative_to(place) for place in MACHINE)
-    return not machines and _is_led_to(path, led) and _owner(path) == home.path.stat().st_uid
-
-
-def _is_led_to(path: Path, led: set[Path]) -> bool:
-    return any(place in led for place in (database_of(path), *path.parents))
+    is_led_to = any(place in led for place in (database_of(path), *path.parents))
+    return not machines and is_led_to and _owner(path) == home.path.stat().st_uid
 
 
 def _owner(path: Path) -> int | None:

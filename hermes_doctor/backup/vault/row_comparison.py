@@ -192,10 +192,7 @@ def read_contents(opened: Callable[[], AbstractContextManager[Iterable[Row]]]) -
 def count_lacking(
     source: Contents, groups: Collection[int], known: Sequence[Callable[[], Contents]]
 ) -> int:
-    """How many rows of these groups none of the known databases has.
-
-    They are read in turn, and only as long as a row is missing.
-    """
+    """How many rows none of the known databases has; read in turn, while a row is missing."""
     number = sum(source.sums[group].number for group in groups)
     parts = 1 + number // AT_ONCE
     total = 0
@@ -279,10 +276,7 @@ LARGEST = 32 * MEGABYTE
 def messages_of_log(
     home: Home, log: Path, name: str, counted: ComparedRows, key: bytes
 ) -> Contents:
-    """The messages of a log that was written for the database `name`.
-
-    Raises CouldNotLook if not every row can be read.
-    """
+    """The messages of a log that was written for `name`; CouldNotLook unless all can be read."""
     if counted.table != log_rows.MESSAGES:
         raise CouldNotLook("only the write-ahead log of state.db can be read alone")
     if (length := snapshot(log).size) > LARGEST:

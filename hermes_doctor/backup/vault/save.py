@@ -91,7 +91,11 @@ class BackupWriter:
         """Save databases one by one, then share or save the other files, many in parallel."""
         own = self._own_rights(sources)
         databases = groups(source for source in sources if is_database(source.path_str))
-        large = [group for group in databases if own and self._is_large(group)]
+        large = [
+            group
+            for group in databases
+            if own and any(s.content and s.expect.size >= blocks.MIN_SIZE for s in group)
+        ]
         slow = self._processes.enter_context(start_worker(self, large))
         yield from (self.group(group) for group in databases if group not in large)
         with self.earlier.reread_due_copies(in_worker=own) as read:
@@ -125,9 +129,6 @@ class BackupWriter:
             yield saved
             yield from (other.wait_for_results() for other in others)
 
-    def _is_large(self, group: Sequence[BackupSource]) -> bool:
-        return any(source.content and source.expect.size >= blocks.MIN_SIZE for source in group)
-
     def _own_rights(self, sources: Sequence[BackupSource]) -> bool:
         """Whether everything is read and written with our own privileges.
 
@@ -159,9 +160,8 @@ class BackupWriter:
     def read_back(self) -> list[str]:
         """Read all written copies back and return messages about those that differ."""
         own = self._own_rights([])
-        return [
-            text for written in self.partial.unread_lists() for text in self._wrong(written, own)
-        ]
+        lists = self.partial.unread_lists()
+        return [text for written in lists for text in self._wrong(written, own)]
 
     def _wrong(self, written: list[tuple[str, str]], own: bool) -> list[str]:
         count = SHARES if own and len(written) > MANY else 1

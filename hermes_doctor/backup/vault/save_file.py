@@ -30,10 +30,7 @@ class FileSaver:
         self.earlier = partial.earlier
 
     def save(self, source: BackupSource) -> BackupEntry | None:
-        """Save one path into the unfinished backup; return None if it vanished before.
-
-        A path that changes its kind or vanishes while it is saved is tried again.
-        """
+        """Save one path; None if it vanished before. What changes meanwhile is tried again."""
         for _ in range(TRIES):
             state = snapshot(source.path_str)
             try:
@@ -95,7 +92,6 @@ class FileSaver:
 
     def _live_blocks(self, entry: BackupEntry, path: Path) -> BackupEntry | None:
         """Save only the blocks that differ from the previous copy, if they are few."""
-
         like = self.earlier.like(entry.path)
         base = self.earlier.base(entry.path, entry.size)
         changed = self.partial.begin_blocks(entry.path, base)
@@ -258,15 +254,13 @@ class FileSaver:
 
     def _shared(self, earlier: BackupEntry | None, state: Snapshot) -> BackupEntry | None:
         """Share an earlier copy; the entry gets the current mode and owner."""
-        given = (
-            self.earlier.share_copy(earlier, self.partial.folder) if earlier is not None else None
-        )
+        given = self.earlier.share_copy(earlier, self.partial.folder) if earlier else None
         if given is None:
             return None
-        owner = (given.mode, given.uid, given.gid)
-        if owner == (state.mode & 0o777, state.uid, state.gid):
+        owner = (state.mode & 0o777, state.uid, state.gid)
+        if owner == (given.mode, given.uid, given.gid):
             return given
-        return given._replace(mode=state.mode & 0o777, uid=state.uid, gid=state.gid)
+        return given._replace(mode=owner[0], uid=state.uid, gid=state.gid)
 
 
 def busy_file_error(path: str) -> Trouble:
@@ -316,10 +310,7 @@ def _beginning(fd: int, size: int) -> Iterator[bytes]:
 def _while_held(
     pieces: Iterator[bytes | range], reader: Worker, progress: disk.Progress | None
 ) -> Iterator[bytes | range]:
-    """Yield the chunks, and raise CannotFix if the reader that holds the database still is gone.
-
-    The reader is checked now and then, and at the end.
-    """
+    """Yield the chunks; CannotFix once the reader that holds the database still is gone."""
     from hermes_doctor.sqlite.live_copy import OFTEN
 
     unreported = 0

@@ -56,10 +56,7 @@ GATEWAY_FILES = (
 
 
 def matches(name: str, glob: str) -> bool:
-    """Whether a path or one of its folders matches a glob; a sidecar matches with its database.
-
-    A `*` also matches slashes, so `*.jsonl` matches at any depth.
-    """
+    """Whether a path, or a folder of it, matches a glob; `*` also matches slashes."""
     for end in SIDECARS:
         if name.endswith(".db" + end):
             name = name.removesuffix(end)

@@ -39,14 +39,10 @@ def try_restore(vault: Vault, backup: Backup, progress: Progress | None = None) 
 
 def _room(backup: Backup, entry: BackupEntry) -> int:
     """Bytes that a restored file takes; holes of a sparse file are not counted."""
-    try:
-        return (
-            entry.size
-            if entry.blocks
-            else sparse_files.allocated_bytes(os.lstat(backup.copy_of(entry)))
-        )
-    except OSError:
-        return entry.size
+    with contextlib.suppress(OSError):
+        if not entry.blocks:
+            return sparse_files.allocated_bytes(os.lstat(backup.copy_of(entry)))
+    return entry.size
 
 
 def _groups(backup: Backup) -> list[list[BackupEntry]]:
@@ -54,10 +50,13 @@ def _groups(backup: Backup) -> list[list[BackupEntry]]:
     groups: dict[str, list[BackupEntry]] = {}
     for entry in backup.entries:
         if entry.kind == "file":
-            path = Path(entry.path)
-            key = str(database_of(path)) if is_database(path) else entry.path
-            groups.setdefault(key, []).append(entry)
+            groups.setdefault(_main(entry.path), []).append(entry)
     return list(groups.values())
+
+
+def _main(name: str) -> str:
+    """The database that a file belongs to; any other file belongs to itself."""
+    return str(database_of(Path(name))) if is_database(Path(name)) else name
 
 
 def _tried(
@@ -72,8 +71,7 @@ def _tried(
                 return
             if progress:
                 progress(entry.size)
-        first = group[0].path
-        main = str(database_of(Path(first))) if is_database(Path(first)) else first
+        main = _main(group[0].path)
         if is_database(Path(main)) and main in places:
             for entry in group:  # SQLite recreates it from the log
                 if entry.path.endswith("-shm"):

@@ -122,7 +122,9 @@ class PreviousBackup:
             return None
         place = self.backup.copy_of(entry)
         place = place / BASE if entry.blocks else place
-        return place if _is_file(place) else None
+        with contextlib.suppress(CouldNotLook):
+            return place if snapshot(place).kind == "file" else None
+        return None
 
     def chunk_digests(self, name: str) -> blocks.ChunkDigests:
         """The checked chunk digests of the copy that `base` returns."""
@@ -230,13 +232,6 @@ class PreviousBackup:
 
 def _file(entry: BackupEntry | None) -> BackupEntry | None:
     return entry if entry is not None and entry.kind == "file" else None
-
-
-def _is_file(copy: Path) -> bool:
-    try:
-        return snapshot(copy).kind == "file"
-    except CouldNotLook:
-        return False
 
 
 def _due(files: list[BackupEntry]) -> set[str]:

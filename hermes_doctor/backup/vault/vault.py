@@ -51,10 +51,7 @@ _LEFT = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]+")
 
 
 def new_id(known: Iterable[str] = ()) -> str:
-    """Make a unique id that sorts by time, after all known ids.
-
-    So the newest backup sorts last even if the clock was set back.
-    """
+    """Make a unique id that sorts after all known ids, even if the clock was set back."""
     now = datetime.now(UTC)
     stamps = [match[1] for name in known if (match := _ID.match(name))]
     with contextlib.suppress(ValueError, OverflowError):  # a name that is not a time

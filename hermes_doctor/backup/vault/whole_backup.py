@@ -95,10 +95,7 @@ def list_sources(
     choice: Choice = EVERYTHING,
     omitted: OmittedPaths | None = None,
 ) -> Sources:
-    """List every path to back up; databases in use are marked to be copied through SQLite.
-
-    What is left out is added to `omitted`.
-    """
+    """List every path to back up and mark databases in use; what is left out is in `omitted`."""
     # A vault may be any folder of the home.
     vaults = {vault, vault.resolve()} if vault else set()
     omitted = OmittedPaths() if omitted is None else omitted

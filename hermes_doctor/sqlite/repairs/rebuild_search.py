@@ -186,10 +186,7 @@ def _fill(
     missing: dict[str, str],
     views: dict[str, str],
 ) -> list[str]:
-    """Fill all of them in one transaction, and end a rebuild that Hermes has not finished.
-
-    Otherwise Hermes would continue it and index the remaining rows a second time.
-    """
+    """Fill all of them, and end a rebuild of Hermes, which would index rows a second time."""
     sentences = []
     with open_copy(copy) as connection, transaction(connection):
         there = _declared(connection, "view")

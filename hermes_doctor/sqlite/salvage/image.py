@@ -43,10 +43,7 @@ def page_size(fd: int, length: int) -> int:
 
 
 def is_utf16(fd: int, length: int) -> bool:
-    """Whether the text is UTF-16, according to the encoding of the first CREATE TABLE.
-
-    The header is used only if none is found, because it is the most likely part to be damaged.
-    """
+    """Whether the text is UTF-16: by the first CREATE TABLE, else by the header."""
     word = "CREATE TABLE"
     forms = [word.encode(), word.encode("utf-16-le"), word.encode("utf-16-be")]
     for start in range(0, min(length, LOOKED), BLOCK):

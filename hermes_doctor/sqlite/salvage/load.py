@@ -64,10 +64,7 @@ class RowCounter:
 def insert_in_batches(
     target: NewDatabase, name: str, columns: Sequence[str], rows: Iterator[list[Value]]
 ) -> Iterator[tuple[int, int]]:
-    """Insert rows in transactions; yield for each how many rows it had and how many were added.
-
-    A batch is never completely in memory, because rows may be large.
-    """
+    """Insert rows in transactions, never all in memory; yield how many each had and added."""
     for first in rows:
         batch = RowCounter(chain([first], islice(rows, BATCH - 1)))
         added = target.insert(name, columns, batch)

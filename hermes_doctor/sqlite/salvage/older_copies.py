@@ -143,10 +143,7 @@ class OlderCopies:
         return None
 
     def complete(self, layout: Layout, row: Row) -> str:
-        """Fill the lost values of a row from the same row elsewhere; return that source's name.
-
-        It is the same row if all remaining values are equal.
-        """
+        """Fill lost values from a row whose other values are equal; return that source's name."""
         facts: dict[str, Value] = {
             column.name: value
             for column, value in zip(layout.columns, row.values, strict=False)

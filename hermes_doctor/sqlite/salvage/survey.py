@@ -162,10 +162,7 @@ class Survey:
         return ids
 
     def cells(self, number: int, *, whole: bool = True) -> Iterator[Cell]:
-        """The cells of a table leaf; an unreadable cell is empty.
-
-        Without `whole`, overflow pages are not read.
-        """
+        """The cells of a table leaf, unreadable ones empty; overflow pages only if `whole`."""
         page, _, cells = self._read(number)
         for place, at in enumerate(cells):
             yield self._cell(page, at, (number << 16) + place, whole=whole)
@@ -203,10 +200,7 @@ class Survey:
     def _payload(
         self, page: bytes, body: int, length: int, mark: int, *, whole: bool, index: bool = False
     ) -> tuple[bytes, bool]:
-        """The available part of a payload, with its overflow pages.
-
-        Also returns whether the last overflow page has a next page, which is invalid.
-        """
+        """The available part of a payload, and whether its last overflow page wrongly goes on."""
         usable = self.usable
         here = local_size(length, usable, index=index)
         if length > ROW_LIMIT or body + here > usable:
