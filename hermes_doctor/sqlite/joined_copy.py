@@ -19,7 +19,7 @@ from hermes_doctor.core.model import CannotFix
 from hermes_doctor.core.system import disk
 from hermes_doctor.core.system.files import ABSENT, open_regular, snapshot
 from hermes_doctor.core.system.privileges import as_owner_of
-from hermes_doctor.sqlite import rollback_journal as journals, wal
+from hermes_doctor.sqlite import wal
 from hermes_doctor.sqlite.header import MAGIC, page_size_of
 
 
@@ -61,7 +61,7 @@ def write_joined(parts: Parts, target: int) -> None:
 
 def _roll_back(main: int, journal: int, target: int) -> None:
     """Play a rollback journal back into the copy, as SQLite would."""
-    undo = journals.read(journal, page_size_of(os.pread(main, 18, 0)) or 4096)
+    undo = wal.read_journal(journal, page_size_of(os.pread(main, 18, 0)) or 4096)
     disk.truncate(target, undo.pages * undo.page_size)
     for number in undo.places:
         page = undo.page(journal, number)
@@ -96,10 +96,10 @@ def _is_hot(fd: int | None) -> bool:
     The journal of a transaction over several databases is hot only while their super-journal
     exists.
     """
-    if fd is None or not journals.is_hot(fd):
+    if fd is None or not wal.is_hot(fd):
         return False
     length = os.fstat(fd).st_size
-    if not journals.read(fd, 4096).shared:
+    if not wal.read_journal(fd, 4096).shared:
         return True
     (name,) = struct.unpack(">I", os.pread(fd, 4, length - 16))
     return os.path.exists(os.pread(fd, name, length - 16 - name).rstrip(b"\0"))

@@ -22,8 +22,7 @@ from hermes_doctor.sqlite.pages import (
     to_signed,
     varint,
 )
-from hermes_doctor.sqlite.rollback_journal import Undo
-from hermes_doctor.sqlite.wal import FRAME, LOG_HEAD, WriteAheadLog
+from hermes_doctor.sqlite.wal import FRAME, LOG_HEAD, Undo, WriteAheadLog
 
 PROVEN, LIKELY, UNKNOWN, IMPOSSIBLE = "proven", "likely", "unknown", "impossible"
 

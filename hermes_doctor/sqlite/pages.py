@@ -12,7 +12,7 @@ from pathlib import Path
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system.files import MEGABYTE, Snapshot, open_regular, read_head, size
-from hermes_doctor.sqlite import header as headers, rollback_journal as journals, wal
+from hermes_doctor.sqlite import header as headers, wal
 from hermes_doctor.sqlite.files import OpenFiles
 from hermes_doctor.sqlite.header import Header
 from hermes_doctor.sqlite.wal import WriteAheadLog
@@ -362,7 +362,7 @@ def open_pages(path: Path) -> Iterator[DatabasePages]:
     try:
         journal = path.with_name(path.name + "-journal")
         with suppress(FileNotFoundError):
-            if read_head(journal, 8)[0] == journals.MAGIC:
+            if read_head(journal, 8)[0] == wal.JOURNAL_MAGIC:
                 raise CouldNotLook("it has an unfinished transaction")
         with suppress(FileNotFoundError):
             descriptors.append(open_regular(path.with_name(path.name + "-wal")))

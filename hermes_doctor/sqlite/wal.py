@@ -1,11 +1,13 @@
-"""Parse a write-ahead log: its header, its frames, and the first invalid frame."""
+"""Parse a write-ahead log, up to the first invalid frame, and a rollback journal.
+
+A rollback journal has the original versions of pages that a transaction overwrote.
+"""
 
 from __future__ import annotations
 
 import os
 import struct
 import time
-from collections import Counter
 from collections.abc import Mapping
 
 from hermes_doctor.core.lazy import NamedTuple
@@ -72,11 +74,11 @@ def read(
     sums = checksum(head[:24], (0, 0), order)
     if head[24:32] != struct.pack(">II", *sums):
         return _headless(fd, size)
-    walk = _Walk(fd, size, page_size, head[16:24], order)
+    walk = LogWalk(fd, size, page_size, head[16:24], order)
     return walk.run(sums, seconds, max_frames, committed, live)
 
 
-class _Walk:
+class LogWalk:
     """One pass over the frames of a log."""
 
     def __init__(self, fd: int, size: int, page_size: int, salts: bytes, order: str) -> None:
@@ -191,7 +193,7 @@ def _headless(fd: int, size: int) -> WriteAheadLog:
         if first[8:16] != second[8:16] or not any(first[8:16]):
             continue
         for order in "<>":
-            walk = _Walk(fd, size, page_size, first[8:16], order)
+            walk = LogWalk(fd, size, page_size, first[8:16], order)
             before: tuple[int, int] = struct.unpack_from(">II", first, 16)
             if walk.sums(1, second, before) is not None:
                 lost = walk.commits_after(0, min(whole, MOST))
@@ -236,103 +238,114 @@ class ShmHeader(NamedTuple):
         return cls(change, committed, head[32:40], max(done, begun), done)
 
 
-class DamagedLog:
-    """The newest version of each page in a write-ahead log, and how damaged the log is."""
-
-    def __init__(self) -> None:
-        self.places: dict[int, int] = {}
-        """By page number: the offset of its content in the log."""
-        self.frames = 0
-        self.dropped = 0
-        """Damaged frames of this log."""
-        self.frames_after_damage = 0
-        """Valid frames after a damaged one, which SQLite would not read."""
-        self.pages = 0
-        """The size of the database after the last commit, in pages."""
-
-    @property
-    def damaged(self) -> bool:
-        """Whether SQLite reads less from this log than was committed."""
-        return bool(self.dropped or self.frames_after_damage)
+JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
+JOURNAL_HEAD = 28
+_UNCOUNTED = 0xFFFFFFFF
+"""A record count that means "as many as fit"; a writer that does not sync the disk writes it."""
+_LONGEST_NAME = 4096
 
 
-def read_damaged(fd: int, page_size: int) -> DamagedLog:
-    """Read every committed page of the log, also those that SQLite would ignore.
+class Undo(NamedTuple):
+    """The content of a journal: the pages to write back and the size to truncate the file to."""
 
-    A frame's checksum continues the one stored in the previous frame. So a frame can be verified
-    although an earlier one is damaged, where SQLite stops. Frames from before the log was
-    restarted have other salts: a sound log ends there.
+    pages: int = 0
+    """The size of the database in pages when the transaction started."""
+    page_size: int = 0
+    places: Mapping[int, int] = {}
+    """By page number: the offset of its original version in the journal."""
+    whole: bool = True
+    """All records that the journal announces exist and have the right checksum."""
+    shared: bool = False
+    """It names a super-journal: the transaction was over several databases."""
+
+    def page(self, fd: int, number: int) -> bytes | None:
+        """The original version of a page, if the journal has it."""
+        at = self.places.get(number)
+        return None if at is None else os.pread(fd, self.page_size, at)
+
+
+NO_JOURNAL = Undo()
+
+
+def read_journal(fd: int, page_size: int) -> Undo:
+    """Read a journal as SQLite does: up to the first invalid record.
+
+    `page_size` is that of the database, for journals that do not contain it.
     """
-    log = DamagedLog()
-    size = os.fstat(fd).st_size
-    head = os.pread(fd, LOG_HEAD, 0)
-    count = (size - LOG_HEAD) // (FRAME + page_size)
-    if len(head) < LOG_HEAD or count < 1:
-        return log
-    magic, _, own_page_size = struct.unpack_from(">3I", head)
-    before: tuple[int, int] | None = None
-    if magic in (LITTLE, BIG):
-        if own_page_size != page_size:
-            return log
-        order = ">" if magic == BIG else "<"
-        walk: _Walk | None = _Walk(fd, size, page_size, head[16:24], order)
-        stored: tuple[int, int] = struct.unpack_from(">2I", head, 24)
-        before = stored if checksum(head[:24], (0, 0), order) == stored else None
-    if before is None:
-        walk = _guess_walk(fd, size, page_size, count)
-    return _read_frames(walk, log, count, before) if walk is not None else log
-
-
-def _read_frames(
-    walk: _Walk, log: DamagedLog, count: int, before: tuple[int, int] | None
-) -> DamagedLog:
-    """Collect the valid frames; `before` is the checksum in the header, None if it is damaged."""
-    pending: dict[int, int] = {}
-    unbroken = before is not None
-    hurt = False
-    for number in range(count):
-        frame = os.pread(walk.fd, FRAME, walk.place(number))
-        if len(frame) < FRAME:
+    length = os.fstat(fd).st_size
+    undo = NO_JOURNAL
+    places: dict[int, int] = {}
+    whole, at = True, 0
+    while head := _journal_head(fd, at, page_size):
+        count, nonce, pages, sector, size = head
+        if not at:
+            undo = Undo(pages, size, shared=_shared(fd, length))
+        elif size != undo.page_size:
             break
-        page, commit = struct.unpack_from(">2I", frame)
-        stored: tuple[int, int] = struct.unpack_from(">2I", frame, 16)
-        if frame[8:16] != walk.salts or not page:
-            if unbroken:
-                break
-            before = stored
-            continue
-        log.frames += 1
-        # The first frame after a damaged header cannot be verified.
-        good = before is None or walk.sums(number, frame, before) is not None
-        before = stored
-        if not good:
-            unbroken, hurt = False, True
-            log.dropped += 1
-            continue
-        log.frames_after_damage += not unbroken
-        pending[page] = walk.place(number) + FRAME
-        if commit:
-            log.places.update(pending)
-            pending.clear()
-            hurt = False
-            log.pages = commit
-    if hurt:
-        log.places.update(pending)  # the damaged frame may have been their commit
-    return log
+        room = max(0, (length - at - sector) // (size + 8))
+        wanted = room if count == _UNCOUNTED else count
+        at += sector
+        done = _records(fd, at, min(wanted, room), size, nonce, undo.pages, places)
+        if done < wanted:
+            whole = False
+            break
+        at = -(-(at + wanted * (size + 8)) // sector) * sector
+    return undo._replace(places=places, whole=whole)
 
 
-def _guess_walk(fd: int, size: int, page_size: int, count: int) -> _Walk | None:
-    """Guess the salts and the byte order of a log with a damaged header."""
-    step = FRAME + page_size
-    heads = [os.pread(fd, FRAME, LOG_HEAD + n * step) for n in range(min(count, 20_000))]
-    ((salts, seen),) = Counter(head[8:16] for head in heads).most_common(1)
-    if seen < 2 and count > 1:
+def is_hot(fd: int) -> bool:
+    """Whether SQLite would play a journal back: it has a valid header."""
+    return _journal_head(fd, 0, min(PAGE_SIZES)) is not None
+
+
+def _journal_head(fd: int, at: int, page_size: int) -> tuple[int, int, int, int, int] | None:
+    """Parse a header: record count, nonce, database pages, sector size and page size."""
+    head = os.pread(fd, JOURNAL_HEAD, at)
+    if len(head) < JOURNAL_HEAD or head[:8] != JOURNAL_MAGIC:
         return None
-    for number in range(1, min(count, 200)):
-        if heads[number][8:16] == salts == heads[number - 1][8:16]:
-            before: tuple[int, int] = struct.unpack_from(">2I", heads[number - 1], 16)
-            for order in "<>":
-                walk = _Walk(fd, size, page_size, salts, order)
-                if walk.sums(number, heads[number], before) is not None:
-                    return walk
-    return None
+    count, nonce, pages, sector, size = struct.unpack_from(">5I", head, 8)
+    size = size or page_size
+    if size not in PAGE_SIZES or not 32 <= sector <= 65536 or sector & (sector - 1):
+        return None
+    return count, nonce, pages, sector, size
+
+
+def _records(
+    fd: int, at: int, most: int, size: int, nonce: int, pages: int, places: dict[int, int]
+) -> int:
+    """Count consecutive valid records; the offsets of their pages are added to `places`."""
+    for done in range(most):
+        record = os.pread(fd, size + 8, at)
+        if len(record) < size + 8:
+            return done
+        (number,) = struct.unpack_from(">I", record)
+        (stored,) = struct.unpack_from(">I", record, size + 4)
+        page = record[4:-4]
+        checksum = nonce + sum(
+            page[place] for place in range(size - 200, 0, -200)
+        )  # every 200th byte
+        if not number or checksum & 0xFFFFFFFF != stored:
+            return done
+        if number <= pages:  # later pages are truncated anyway
+            places.setdefault(number, at + 4)
+        at += size + 8
+    return most
+
+
+def _shared(fd: int, length: int) -> bool:
+    """Whether it ends with the name of a super-journal."""
+    if length < JOURNAL_HEAD + 16:
+        return False
+    tail = os.pread(fd, 16, length - 16)
+    name = struct.unpack_from(">I", tail)[0] if len(tail) == 16 else 0
+    return tail[8:] == JOURNAL_MAGIC and 0 < name < min(length, _LONGEST_NAME)
+
+
+def rolled_back(fd: int, undo: Undo, data: bytes) -> bytes:
+    """The whole database in memory, after playing the journal back."""
+    size = undo.page_size
+    out = bytearray(data[: undo.pages * size])
+    out.extend(bytes(undo.pages * size - len(out)))
+    for number in undo.places:
+        out[(number - 1) * size : number * size] = undo.page(fd, number) or bytes(size)
+    return bytes(out)

@@ -6,7 +6,7 @@ import re
 import struct
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hermes_doctor.core.lazy import pattern
 from hermes_doctor.core.model import CouldNotLook
@@ -261,18 +261,17 @@ def _overflow(
 _PARTIAL = pattern(r"\)\s*WHERE\s+(.+)$", re.IGNORECASE | re.DOTALL)
 
 
-def count_contradictions(
-    reader: Reader, catalog: Catalog, indexes: Iterable[str], seconds: float | None
-) -> dict[str, int]:
-    """Count, for each table, the rows whose value differs from an index entry."""
-    counts: dict[str, int] = {}
-    wanted = set(indexes)
+def with_disputed_rows(
+    damage: Damage, reader: Reader, catalog: Catalog, seconds: float | None
+) -> Damage:
+    """Add tables whose rows contradict their indexes: there the row may be the damaged one."""
+    disputed: dict[str, int] = {}
     for entry in catalog.entries:
-        if entry.kind == "index" and entry.name in wanted:
+        if entry.kind == "index" and entry.name in damage.indexes:
             count = _differing(reader, entry, seconds)
-            if count:
-                counts[entry.table] = max(count, counts.get(entry.table, 0))
-    return counts
+            if count > disputed.get(entry.table, 0):
+                disputed[entry.table] = count
+    return replace(damage, rows=damage.rows | set(disputed), disputed=disputed)
 
 
 def _differing(reader: Reader, index: SchemaRow, seconds: float | None) -> int:

@@ -15,17 +15,17 @@ from __future__ import annotations
 
 import os
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system import time_limits
 from hermes_doctor.core.system.files import open_regular
-from hermes_doctor.sqlite import log_ancestry, query_process, rollback_journal as journals
+from hermes_doctor.sqlite import log_ancestry, query_process, wal
 from hermes_doctor.sqlite.blueprint import quote_name
 from hermes_doctor.sqlite.examine import condition
 from hermes_doctor.sqlite.examine.condition import Condition, JournalVerdict, missing_pages
 from hermes_doctor.sqlite.examine.soundness import OTHER_RELEASE
+from hermes_doctor.sqlite.exclusive import in_use
 from hermes_doctor.sqlite.files import OpenFiles, read_image
 from hermes_doctor.sqlite.header import Header
 from hermes_doctor.sqlite.log_ancestry import IMPOSSIBLE, LIKELY, PROVEN, Ancestry, PageComparison
@@ -184,17 +184,24 @@ class ForeignLogTest:
 OWN, FOREIGN, DAMAGED, UNCLEAR = "own", "foreign", "damaged", "unclear"
 
 
-def judge(
-    files: OpenFiles, path: Path, header: Header, *, max_bytes: int, limit: float | None
-) -> JournalVerdict:
-    """Judge the journal at `path`; SQLite is asked about files of up to `max_bytes`."""
-    fd = open_regular(path)
+def judge_journal(files: OpenFiles, found: Condition, *, deep: bool) -> JournalVerdict | None:
+    """Judge a rollback journal, if SQLite would play it back when it next opens the file."""
+    path = found.files.beside("-journal")
     try:
-        undo = journals.read(fd, header.page_size)
+        fd = open_regular(path)
+    except (FileNotFoundError, CouldNotLook):
+        return None
+    try:
+        if os.fstat(fd).st_size < 512 or not wal.is_hot(fd):
+            return None
+        if found.holders or in_use(found.files.path):
+            name = found.files.path.name
+            raise CouldNotLook("{path}: another program is writing it now", path=name)
+        undo = wal.read_journal(fd, found.header.page_size)
         log = files.read_log(live=False, seconds=0.03)
-        kin = log_ancestry.of_journal(files.main, header, fd, undo, log)
+        kin = log_ancestry.of_journal(files.main, found.header, fd, undo, log)
         # A database that uses its write-ahead log leaves no journal: nothing to compare.
-        sound = None if log.committed else _sound(files.main, header, fd, undo, max_bytes, limit)
+        sound = None if log.committed else _sound(files.main, found.header, fd, undo, deep=deep)
     finally:
         os.close(fd)
     kind = _kind(kin, sound)
@@ -203,18 +210,6 @@ def judge(
         words = {True: "sound", False: "damaged"}
         evidence.append(f"{words[sound[0]]} with it, {words[sound[1]]} without it")
     return JournalVerdict(kind, tuple(evidence), len(undo.places))
-
-
-def is_hot(path: Path) -> bool:
-    """Whether SQLite would play this journal back when it next opens the database."""
-    try:
-        fd = open_regular(path)
-    except (FileNotFoundError, CouldNotLook):
-        return False
-    try:
-        return os.fstat(fd).st_size >= 512 and journals.is_hot(fd)
-    finally:
-        os.close(fd)
 
 
 Sound = tuple[bool, bool] | None
@@ -233,14 +228,14 @@ def _kind(kin: Ancestry, sound: Sound) -> str:
     )
 
 
-def _sound(
-    main: int, header: Header, fd: int, undo: journals.Undo, max_bytes: int, limit: float | None
-) -> Sound:
-    if max(header.snapshot.size, undo.pages * undo.page_size) > max_bytes:
+def _sound(main: int, header: Header, fd: int, undo: wal.Undo, *, deep: bool) -> Sound:
+    most = condition.SMALL_BYTES_DEEP if deep else condition.SMALL_BYTES
+    limit = None if deep else condition.ATTRIBUTION_SECONDS
+    if max(header.snapshot.size, undo.pages * undo.page_size) > most:
         return None
-    data = os.pread(main, min(max_bytes, os.fstat(main).st_size), 0)
+    data = os.pread(main, min(most, os.fstat(main).st_size), 0)
     try:
-        return _passes(journals.rolled_back(fd, undo, data), limit), _passes(data, limit)
+        return _passes(wal.rolled_back(fd, undo, data), limit), _passes(data, limit)
     except CouldNotLook:
         return None
 

@@ -8,6 +8,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hermes_doctor.sqlite.blueprint import Blueprint
+from hermes_doctor.sqlite.fulltext import parse_indexes
 from hermes_doctor.sqlite.header import MAGIC
 from hermes_doctor.sqlite.pages import LEAF, LostValue, ReplacedText, Row, Value
 from hermes_doctor.sqlite.salvage import row_fit, trees
@@ -17,6 +19,8 @@ from hermes_doctor.sqlite.salvage.layouts import (
     SHADOW_SUFFIXES,
     Layout,
     SalvagedCatalog,
+    content_layout,
+    expected_layouts,
     shadow_tables,
 )
 from hermes_doctor.sqlite.salvage.survey import HIGHEST, LOWEST, Leaf, Survey, decode
@@ -40,24 +44,19 @@ class OrphanVerdict:
         return not self.foreign and bool(self.named or self.unknown)
 
 
+@dataclass
 class OrphanJudge:
     """Judges orphan pages that look like pages of one table."""
 
-    def __init__(
-        self,
-        survey: Survey,
-        evidence: IndexEvidence,
-        layout: Layout,
-        linked: Tree,
-        parents: Mapping[str, Collection[Value]],
-    ) -> None:
-        self.survey = survey
-        self.evidence = evidence
-        self.layout = layout
-        self.linked = linked
-        self.parents = parents
-        """By foreign key column: all values that it can have, if a complete index lists them."""
-        self.lows = [leaf.low for leaf in linked.leaves]
+    survey: Survey
+    evidence: IndexEvidence
+    layout: Layout
+    linked: Tree
+    parents: Mapping[str, Collection[Value]]
+    """By foreign key column: all values that it can have, if a complete index lists them."""
+
+    def __post_init__(self) -> None:
+        self.lows = [leaf.low for leaf in self.linked.leaves]
 
     def judge(self, page: int, *, in_freelist: bool) -> OrphanVerdict:
         """Judge one page; `in_freelist` if the remaining part of the freelist contains it."""
@@ -70,9 +69,13 @@ class OrphanJudge:
                 verdict.foreign += 1
                 continue
             row = decode(cell)
-            dead = row is not None and self.denies(cell.rowid, self._known(cell.rowid, row))
-            verdict.foreign += dead
-            verdict.unknown += row is not None and not dead
+            if row is not None:
+                known = dict(zip(self.layout.names, row.values, strict=False))
+                if self.layout.rowid_column is not None:
+                    known[self.layout.names[self.layout.rowid_column]] = cell.rowid
+                dead = self.denies(cell.rowid, known)
+                verdict.foreign += dead
+                verdict.unknown += not dead
         return verdict
 
     def _elsewhere(self, rowid: int) -> bool:
@@ -88,12 +91,6 @@ class OrphanJudge:
         if rowid > leaf.high:
             return False
         return leaf.high != HIGHEST or rowid <= max(self.survey.edges(leaf.page), default=rowid)
-
-    def _known(self, rowid: int, row: Row) -> dict[str, Value | LostValue]:
-        known = dict(zip(self.layout.names, row.values, strict=False))
-        if self.layout.rowid_column is not None:
-            known[self.layout.names[self.layout.rowid_column]] = rowid
-        return known
 
     def denies(self, rowid: int, known: Mapping[str, Value | LostValue]) -> bool:
         """Whether an index that is complete there lacks the row, or the row it refers to."""
@@ -128,37 +125,33 @@ class TablePages:
     unknown_rows: int = 0
     """Rows of adopted leaves for which there is no evidence whether they were deleted."""
 
-    def lost(self, rowid: int) -> bool:
-        """Whether a row with this rowid would be on an unreadable page."""
-        return self.tree.lost(rowid)
-
 
 @dataclass
 class AssignedPages:
     """All tables of the damaged database, with the evidence about their rows."""
 
+    survey: Survey
+    catalog: SalvagedCatalog
     tables: dict[str, TablePages] = field(default_factory=dict)
-    copies: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    copies: dict[str, list[str]] = field(default_factory=dict)
     """By table: the shadow tables with full-text copies of its texts, under the same rowids."""
-    sizes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    sizes: dict[str, list[str]] = field(default_factory=dict)
     """By table: the shadow tables with the full-text size of each of its rows."""
     skipped_leaves: int = 0
     """Leaves that were skipped because their rows were deleted."""
     _witnesses: dict[str, IndexEvidence] = field(default_factory=dict)
     _juries: dict[str, OrphanJudge] = field(default_factory=dict)
 
-    def evidence(self, survey: Survey, catalog: SalvagedCatalog, name: str) -> IndexEvidence:
+    def evidence(self, name: str) -> IndexEvidence:
         """The evidence about the rows of a table."""
         if name not in self._witnesses:
             copies = [self.tables[shadow].linked for shadow in self.copies.get(name, ())]
-            copies += [
-                trees.walk_sizes(survey, catalog.root(shadow))
-                for shadow in self.sizes.get(name, ())
-            ]
-            self._witnesses[name] = IndexEvidence(survey, catalog, name, copies)
+            roots = map(self.catalog.root, self.sizes.get(name, ()))
+            copies += [trees.walk_sizes(self.survey, root) for root in roots]
+            self._witnesses[name] = IndexEvidence(self.survey, self.catalog, name, copies)
         return self._witnesses[name]
 
-    def orphan_judge(self, survey: Survey, catalog: SalvagedCatalog, name: str) -> OrphanJudge:
+    def orphan_judge(self, name: str) -> OrphanJudge:
         """The judge of orphan pages that look like pages of this table."""
         if name in self._juries:
             return self._juries[name]
@@ -166,36 +159,27 @@ class AssignedPages:
         parents = {
             child: keys
             for child, parent, column in stand.layout.foreign_keys
-            if parent in self.tables
-            and (keys := self.evidence(survey, catalog, parent).keys(column)) is not None
+            if parent in self.tables and (keys := self.evidence(parent).keys(column)) is not None
         }
-        witness = self.evidence(survey, catalog, name)
-        self._juries[name] = OrphanJudge(survey, witness, stand.layout, stand.linked, parents)
+        witness = self.evidence(name)
+        self._juries[name] = OrphanJudge(self.survey, witness, stand.layout, stand.linked, parents)
         return self._juries[name]
 
     @property
     def highest(self) -> dict[str, int]:
         """By table: the highest rowid that the evidence names."""
-        return {
-            name: evidence.rowids[-1]
-            for name, evidence in self._witnesses.items()
-            if evidence.rowids
-        }
+        rowids = {name: evidence.rowids for name, evidence in self._witnesses.items()}
+        return {name: ids[-1] for name, ids in rowids.items() if ids}
 
 
-def assign_leaves(
-    survey: Survey,
-    catalog: SalvagedCatalog,
-    known: Mapping[str, Sequence[Layout]],
-    copies: Mapping[str, Sequence[str]],
-    sizes: Mapping[str, Sequence[str]],
-) -> AssignedPages:
-    """Find the leaves of each table; `known` has the possible layouts of each."""
-    forest = AssignedPages(copies=copies, sizes=sizes)
+def assign_leaves(survey: Survey, catalog: SalvagedCatalog, blueprint: Blueprint) -> AssignedPages:
+    """Find the leaves of each table of the file and of the release."""
+    forest = AssignedPages(survey, catalog)
+    known = _known_tables(forest, blueprint)
     claimed = bytearray(survey.image.count + 1)
     for page in catalog.pages:
         claimed[page] = 1
-    copying = {name for names in copies.values() for name in names}
+    copying = {name for names in forest.copies.values() for name in names}
     for name, layouts in known.items():
         root = catalog.root(name)
         tree = trees.walk_table(survey, root) if root > 1 else Tree(gaps=[(LOWEST, HIGHEST)])
@@ -211,8 +195,26 @@ def assign_leaves(
         stand.linked = Tree(list(tree.leaves), list(tree.gaps))
         forest.tables[name] = stand
     if any(stand.damaged for stand in forest.tables.values()):
-        _adopt(survey, catalog, forest, claimed)
+        _adopt(forest, claimed)
     return forest
+
+
+def _known_tables(forest: AssignedPages, blueprint: Blueprint) -> dict[str, Sequence[Layout]]:
+    """The possible layouts of all tables; notes which shadow tables belong to which table."""
+    known: dict[str, Sequence[Layout]] = dict(expected_layouts(blueprint))
+    for index in parse_indexes(blueprint.virtual, blueprint.triggers):
+        content = index.name + "_content"
+        if not index.external:
+            known[content] = [content_layout(content)]
+            if index.columns:
+                forest.copies.setdefault(index.table, []).append(content)
+        if index.table:
+            forest.sizes.setdefault(index.table, []).append(index.name + "_docsize")
+    hidden = shadow_tables(blueprint.virtual)
+    for name, layout in forest.catalog.layouts.items():
+        if name not in known and name not in hidden and layout.plain:
+            known[name] = [layout]
+    return known
 
 
 def _trusted(survey: Survey, tree: Tree, layout: Layout) -> bool:
@@ -245,14 +247,13 @@ def _sample(
     return rows
 
 
-def _adopt(
-    survey: Survey, catalog: SalvagedCatalog, forest: AssignedPages, claimed: bytearray
-) -> None:
+def _adopt(forest: AssignedPages, claimed: bytearray) -> None:
     """Assign leaves that no page points to to the damaged tables that their rows fit.
 
     A page that is in no b-tree is free or has lost its parent. The freelist decides, as far as it
     is readable, and the evidence about its rows.
     """
+    survey = forest.survey
     free, complete = _read_freelist(survey.image)
     groups: dict[int, list[int]] = defaultdict(list)
     for page in range(2, survey.image.count + 1):
@@ -265,11 +266,11 @@ def _adopt(
         groups[page if claimed[top] else top].append(page)
     # Shadow tables of virtual tables declare no types, so any page would fit them.
     copying = {name for names in forest.copies.values() for name in names}
-    aloof = shadow_tables(catalog.virtual, SHADOW_SUFFIXES) - copying
+    aloof = shadow_tables(forest.catalog.virtual, SHADOW_SUFFIXES) - copying
     layouts = [stand.layout for name, stand in forest.tables.items() if name not in aloof]
     adopted: dict[str, list[Leaf]] = defaultdict(list)
     for top, pages in groups.items():
-        name = _owner(survey, layouts, pages, forest)
+        name = _owner(forest, layouts, pages)
         if name is None:
             continue
         stand = forest.tables[name]
@@ -277,8 +278,8 @@ def _adopt(
             if name in copying:  # used only for the text of rows that are known from elsewhere
                 verdict = OrphanVerdict(unknown=not free[leaf.page])
             else:
-                jury = forest.orphan_judge(survey, catalog, name)
-                verdict = jury.judge(leaf.page, in_freelist=bool(free[leaf.page]))
+                judge = forest.orphan_judge(name)
+                verdict = judge.judge(leaf.page, in_freelist=bool(free[leaf.page]))
             if verdict.live:
                 adopted[name].append(leaf)
                 stand.unknown_rows += 0 if complete else verdict.unknown
@@ -291,13 +292,11 @@ def _adopt(
         _settle(forest.tables[name], leaves)
 
 
-def _owner(
-    survey: Survey, layouts: Sequence[Layout], pages: Sequence[int], forest: AssignedPages
-) -> str | None:
+def _owner(forest: AssignedPages, layouts: Sequence[Layout], pages: Sequence[int]) -> str | None:
     """The damaged table that these rows belong to; None if they fit no damaged table."""
     votes: dict[str, float] = defaultdict(float)
     for page in pages[:: max(1, len(pages) // SAMPLE)]:
-        names = row_fit.best_tables(layouts, _sample(survey, [page]))
+        names = row_fit.best_tables(layouts, _sample(forest.survey, [page]))
         for name in names:
             votes[name] += 1 / len(names)
     if not votes:

@@ -20,7 +20,7 @@ from hermes_doctor.sqlite.salvage.account import (
 )
 from hermes_doctor.sqlite.salvage.assign_pages import AssignedPages, OrphanJudge
 from hermes_doctor.sqlite.salvage.index_evidence import IndexEvidence, contains
-from hermes_doctor.sqlite.salvage.layouts import Layout, SalvagedCatalog
+from hermes_doctor.sqlite.salvage.layouts import Layout
 from hermes_doctor.sqlite.salvage.load import LoadedTable
 from hermes_doctor.sqlite.salvage.older_copies import OlderCopies, SessionMessage, Transcripts
 from hermes_doctor.sqlite.salvage.survey import Survey, decode
@@ -102,8 +102,6 @@ MOST = 300_000
 class RowCompleter:
     """Completes one table after the other, after their readable rows were loaded."""
 
-    survey: Survey
-    catalog: SalvagedCatalog
     forest: AssignedPages
     target: NewDatabase
     texts: Mapping[str, FulltextCopies]
@@ -115,25 +113,26 @@ class RowCompleter:
     withheld: int = 0
     """Rows that an index names but that the table's own sound pages do not have."""
 
+    @property
+    def survey(self) -> Survey:
+        """The pages of the damaged database."""
+        return self.forest.survey
+
     def tally(self, name: str) -> TableResult:
         """The counters of one table."""
         return self.tallies.setdefault(name, TableResult(name))
-
-    def evidence(self, name: str) -> IndexEvidence:
-        """The evidence from the indexes of a table."""
-        return self.forest.evidence(self.survey, self.catalog, name)
 
     def complete_table(self, loaded: LoadedTable) -> None:
         """Add the rows of one table that can be completed or rebuilt, and count the lost ones."""
         self.tallies[loaded.name] = loaded.tally
         if self.survey.disputed and loaded.name not in self.target.extra:
-            known = partial(self._facts, self.evidence(loaded.name))
+            known = partial(self._facts, self.forest.evidence(loaded.name))
             texts = self.texts.get(loaded.name)
             list_doubtful(loaded, self.survey, texts, known)
         if not (loaded.pages.damaged or loaded.pending or loaded.broken):
             return
         name = loaded.name
-        witness = self.evidence(name)
+        witness = self.forest.evidence(name)
         present = self._present(name)
         begun = array("q", sorted(row.rowid for row in loaded.pending))
         gone = self._gone(loaded, witness, present, begun)
@@ -164,7 +163,7 @@ class RowCompleter:
         for rowid in witness.rowids:
             if contains(present, rowid) or contains(begun, rowid):
                 continue
-            if loaded.pages.lost(rowid) or rowid in broken:
+            if loaded.pages.tree.lost(rowid) or rowid in broken:
                 gone.append(rowid)
             else:
                 self.withheld += 1
@@ -223,10 +222,10 @@ class RowCompleter:
                 loaded.tally.restore(source)
             else:
                 left.append(rowid)
-        if not self.evidence(loaded.name).whole:
-            jury = self.forest.orphan_judge(self.survey, self.catalog, loaded.name)
+        if not self.forest.evidence(loaded.name).whole:
+            judge = self.forest.orphan_judge(loaded.name)
             for rowid in list(self._unnamed(loaded, set(gone))):
-                source = self._take(loaded, rowid, {}, jury)
+                source = self._take(loaded, rowid, {}, judge)
                 if source:
                     loaded.tally.add(source)
         return left
@@ -236,7 +235,7 @@ class RowCompleter:
         loaded: LoadedTable,
         rowid: int,
         facts: Mapping[str, Value],
-        jury: OrphanJudge | None = None,
+        judge: OrphanJudge | None = None,
     ) -> str:
         """Restore one row from another file, unless it or a row it refers to was deleted.
 
@@ -246,7 +245,7 @@ class RowCompleter:
         if older_row is None:
             return ""
         values, source = older_row
-        if self._severed(loaded.name, values) or (jury and jury.denies(rowid, values)):
+        if self._severed(loaded.name, values) or (judge and judge.denies(rowid, values)):
             return ""
         return source if self._insert(loaded.name, values, rowid) else ""
 
@@ -256,10 +255,8 @@ class RowCompleter:
             value = values.get(child)
             if value is None or self.forest.tables[parent].damaged:
                 continue
-            if not self.target.database.execute(
-                f"SELECT 1 FROM {quote_name(parent)} WHERE {quote_name(column)} = ?",
-                (value,),
-            ).fetchone():
+            sql = f"SELECT 1 FROM {quote_name(parent)} WHERE {quote_name(column)} = ?"
+            if not self.target.database.execute(sql, (value,)).fetchone():
                 return True
         return False
 
@@ -269,11 +266,11 @@ class RowCompleter:
         if not loaded.pages.has_root or layout.rowid_column is None:
             return
         present = self._present(loaded.name)
-        witness = self.evidence(loaded.name)
+        witness = self.forest.evidence(loaded.name)
         for rowid in self.older_copies.rowids(layout):
             if (
                 rowid not in gone
-                and loaded.pages.lost(rowid)
+                and loaded.pages.tree.lost(rowid)
                 and not contains(present, rowid)
                 and not witness.denies(rowid)
             ):
@@ -296,9 +293,7 @@ class RowCompleter:
             rows = database.execute(
                 f"SELECT rowid, role, content FROM {table} WHERE session_id = ?", (session,)
             )
-            entries = [SessionMessage(*row) for row in rows] + [
-                SessionMessage(rowid) for rowid in rowids
-            ]
+            entries = [SessionMessage(*row) for row in rows] + list(map(SessionMessage, rowids))
             entries.sort(key=lambda entry: entry.id)
             messages, exact = self.transcripts.lost(session, entries)
             for rowid, values in messages.items():
@@ -320,19 +315,15 @@ class RowCompleter:
         layout = self.target.layouts[loaded.name]
         texts = self.texts.get(loaded.name)
         for rowid in gone:
-            known: dict[str, Any] = {
-                **PLACEHOLDERS.get(loaded.name, {}),
-                **facts.get(rowid, {}),
-            }
+            known: dict[str, Any]
+            known = {**PLACEHOLDERS.get(loaded.name, {}), **facts.get(rowid, {})}
             text = texts.text(rowid) if texts is not None else None
             if texts is not None:
                 if text is None or not known:
                     loaded.tally.lost += 1
                     continue
-                known = {
-                    **message_from_text(text),
-                    **{k: v for k, v in known.items() if v is not None},
-                }
+                there = {name: value for name, value in known.items() if value is not None}
+                known = {**message_from_text(text), **there}
             if has_required_values(layout, known) and self._insert(loaded.name, known, rowid):
                 self._count_partial(loaded, known, rowid)
             else:

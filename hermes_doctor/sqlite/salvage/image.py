@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -10,10 +11,18 @@ from pathlib import Path
 
 from hermes_doctor.core.model import CannotFix, CouldNotLook
 from hermes_doctor.core.system.files import open_regular
-from hermes_doctor.sqlite import rollback_journal as journals
 from hermes_doctor.sqlite.header import MAGIC, PAGE_SIZES, page_size_of
 from hermes_doctor.sqlite.pages import LEAF, PARSE_ERRORS, local_size, page_header, varint
-from hermes_doctor.sqlite.wal import DamagedLog, read_damaged
+from hermes_doctor.sqlite.wal import (
+    BIG,
+    FRAME,
+    LITTLE,
+    LOG_HEAD,
+    NO_JOURNAL,
+    LogWalk,
+    checksum,
+    read_journal,
+)
 
 SAMPLE = 3000
 """Pages that are sampled, spread over the file."""
@@ -115,6 +124,108 @@ def reserved_bytes(fd: int, length: int, size: int) -> int:
     return claimed if size - claimed >= 480 else 0
 
 
+class DamagedLog:
+    """The newest version of each page in a write-ahead log, and how damaged the log is."""
+
+    def __init__(self) -> None:
+        self.places: dict[int, int] = {}
+        """By page number: the offset of its content in the log."""
+        self.frames = 0
+        self.dropped = 0
+        """Damaged frames of this log."""
+        self.frames_after_damage = 0
+        """Valid frames after a damaged one, which SQLite would not read."""
+        self.pages = 0
+        """The size of the database after the last commit, in pages."""
+
+    @property
+    def damaged(self) -> bool:
+        """Whether SQLite reads less from this log than was committed."""
+        return bool(self.dropped or self.frames_after_damage)
+
+
+def read_damaged(fd: int, page_size: int) -> DamagedLog:
+    """Read every committed page of the log, also those that SQLite would ignore.
+
+    A frame's checksum continues the one stored in the previous frame. So a frame can be verified
+    although an earlier one is damaged, where SQLite stops. Frames from before the log was
+    restarted have other salts: a sound log ends there.
+    """
+    log = DamagedLog()
+    size = os.fstat(fd).st_size
+    head = os.pread(fd, LOG_HEAD, 0)
+    count = (size - LOG_HEAD) // (FRAME + page_size)
+    if len(head) < LOG_HEAD or count < 1:
+        return log
+    magic, _, own_page_size = struct.unpack_from(">3I", head)
+    before: tuple[int, int] | None = None
+    if magic in (LITTLE, BIG):
+        if own_page_size != page_size:
+            return log
+        order = ">" if magic == BIG else "<"
+        walk: LogWalk | None = LogWalk(fd, size, page_size, head[16:24], order)
+        stored: tuple[int, int] = struct.unpack_from(">2I", head, 24)
+        before = stored if checksum(head[:24], (0, 0), order) == stored else None
+    if before is None:
+        walk = _guess_walk(fd, size, page_size, count)
+    return _read_frames(walk, log, count, before) if walk is not None else log
+
+
+def _read_frames(
+    walk: LogWalk, log: DamagedLog, count: int, before: tuple[int, int] | None
+) -> DamagedLog:
+    """Collect the valid frames; `before` is the checksum in the header, None if it is damaged."""
+    pending: dict[int, int] = {}
+    unbroken = before is not None
+    hurt = False
+    for number in range(count):
+        frame = os.pread(walk.fd, FRAME, walk.place(number))
+        if len(frame) < FRAME:
+            break
+        page, commit = struct.unpack_from(">2I", frame)
+        stored: tuple[int, int] = struct.unpack_from(">2I", frame, 16)
+        if frame[8:16] != walk.salts or not page:
+            if unbroken:
+                break
+            before = stored
+            continue
+        log.frames += 1
+        # The first frame after a damaged header cannot be verified.
+        good = before is None or walk.sums(number, frame, before) is not None
+        before = stored
+        if not good:
+            unbroken, hurt = False, True
+            log.dropped += 1
+            continue
+        log.frames_after_damage += not unbroken
+        pending[page] = walk.place(number) + FRAME
+        if commit:
+            log.places.update(pending)
+            pending.clear()
+            hurt = False
+            log.pages = commit
+    if hurt:
+        log.places.update(pending)  # the damaged frame may have been their commit
+    return log
+
+
+def _guess_walk(fd: int, size: int, page_size: int, count: int) -> LogWalk | None:
+    """Guess the salts and the byte order of a log with a damaged header."""
+    step = FRAME + page_size
+    heads = [os.pread(fd, FRAME, LOG_HEAD + n * step) for n in range(min(count, 20_000))]
+    ((salts, seen),) = Counter(head[8:16] for head in heads).most_common(1)
+    if seen < 2 and count > 1:
+        return None
+    for number in range(1, min(count, 200)):
+        if heads[number][8:16] == salts == heads[number - 1][8:16]:
+            before: tuple[int, int] = struct.unpack_from(">2I", heads[number - 1], 16)
+            for order in "<>":
+                walk = LogWalk(fd, size, page_size, salts, order)
+                if walk.sums(number, heads[number], before) is not None:
+                    return walk
+    return None
+
+
 GAP = 1 << 20
 """The most pages that the size in a log or journal may exceed the file by."""
 
@@ -132,11 +243,9 @@ class DamagedFile:
         self.wal = wal
         self.journal = journal
         self.log = read_damaged(wal, self.page_size) if wal is not None else DamagedLog()
-        self.undo = (
-            journals.read(journal, self.page_size) if journal is not None else journals.NOTHING
-        )
+        self.undo = read_journal(journal, self.page_size) if journal is not None else NO_JOURNAL
         if self.undo.page_size != self.page_size:
-            self.undo = journals.NOTHING  # of another database
+            self.undo = NO_JOURNAL  # of another database
         self.count = 0
         self.over: Mapping[int, int] = {}
         self.over_fd = -1

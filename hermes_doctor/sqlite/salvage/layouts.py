@@ -113,7 +113,16 @@ def read_catalog(survey: Survey) -> SalvagedCatalog:
             used.add(page)
             entries.setdefault((entry.kind, entry.name), entry)
     catalog = SalvagedCatalog(list(entries.values()), pages=used, whole=tree.whole)
-    _declare(catalog)
+    with contextlib.closing(sqlite3.connect(":memory:")) as memory:
+        memory.set_authorizer(declares_only)
+        for entry in catalog.entries:
+            if entry.kind == "table":
+                layout = _layout(memory, entry.name, entry.sql)
+                catalog.layouts |= {entry.name: layout} if layout else {}
+        for entry in catalog.entries:
+            if entry.kind == "index" and entry.table in catalog.layouts and entry.root:
+                index = _index(memory, entry)
+                catalog.indexes += [index] if index else []
     return catalog
 
 
@@ -146,24 +155,8 @@ def _rows(survey: Survey, page: int) -> Iterator[SchemaRow]:
             yield SchemaRow(kind, name, table, root or 0, sql if isinstance(sql, str) else "")
 
 
-def _declare(catalog: SalvagedCatalog) -> None:
-    """Let SQLite parse the declarations in memory."""
-    with contextlib.closing(sqlite3.connect(":memory:")) as memory:
-        memory.set_authorizer(declares_only)
-        for entry in catalog.entries:
-            if entry.kind == "table" and entry.sql and not entry.name.startswith("sqlite_"):
-                layout = _layout(memory, entry.name, entry.sql)
-                if layout:
-                    catalog.layouts[entry.name] = layout
-        for entry in catalog.entries:
-            if entry.kind == "index" and entry.table in catalog.layouts and entry.root:
-                index = _index(memory, entry)
-                if index:
-                    catalog.indexes.append(index)
-
-
 def _layout(memory: sqlite3.Connection, name: str, sql: str) -> Layout | None:
-    if not sql.upper().startswith("CREATE TABLE"):
+    if name.startswith("sqlite_") or not sql.upper().startswith("CREATE TABLE"):
         return None
     try:
         memory.execute(sql)
@@ -190,13 +183,8 @@ def layout_of(database: sqlite3.Connection, name: str, sql: str) -> Layout:
     keys = [place for place, column in enumerate(columns) if column.key]
     single = len(keys) == 1 and columns[keys[0]].type == "INTEGER"
     plain = "WITHOUT ROWID" not in " ".join(sql.upper().split())
-    refers = tuple(
-        (row[0], row[1], row[2])
-        for row in database.execute(
-            'SELECT "from", "table", "to" FROM pragma_foreign_key_list(?)', (name,)
-        )
-        if row[2] is not None
-    )
+    sql_of_keys = 'SELECT "from", "table", "to" FROM pragma_foreign_key_list(?)'
+    refers = tuple(row for row in database.execute(sql_of_keys, (name,)) if row[2] is not None)
     stored = () if plain else _stored(database, name)
     rowid = keys[0] if single and plain else None
     return Layout(name, columns, sql, rowid, plain, refers, computed, stored)
@@ -277,9 +265,5 @@ def unknown_virtual_tables(
 
 def rebuildable_tables(catalog: SalvagedCatalog, blueprint: Blueprint) -> set[str]:
     """The shadow tables that need not be saved, because they are rebuilt."""
-    indexes = [
-        table
-        for table in unknown_virtual_tables(catalog, blueprint).values()
-        if table and not table.contentless
-    ]
-    return shadow_tables([index.name for index in indexes], DERIVED)
+    indexes = unknown_virtual_tables(catalog, blueprint).values()
+    return shadow_tables([i.name for i in indexes if i and not i.contentless], DERIVED)

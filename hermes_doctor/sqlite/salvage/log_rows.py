@@ -14,10 +14,9 @@ from hermes_doctor.core.system.files import MEGABYTE, open_regular, size
 from hermes_doctor.sqlite.blueprint import Blueprint
 from hermes_doctor.sqlite.pages import Value
 from hermes_doctor.sqlite.salvage import layouts, row_fit
-from hermes_doctor.sqlite.salvage.assign_pages import TablePages
+from hermes_doctor.sqlite.salvage.assign_pages import TablePages, assign_leaves
 from hermes_doctor.sqlite.salvage.image import DamagedFile
 from hermes_doctor.sqlite.salvage.row_fit import ColumnMapping
-from hermes_doctor.sqlite.salvage.run import SalvageRun
 from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.sqlite.saved_rows import (
     MESSAGE_COLUMNS,
@@ -87,9 +86,7 @@ def read(log: Path, plan: Blueprint) -> LogRows:
         if length > LARGEST:
             raise CannotFix("its write-ahead log is too large to read ({size})", size=size(length))
         survey = Survey(DamagedFile(nothing, fd, None))
-        forest = SalvageRun(log, log, plan, (), None).assign_leaves(
-            survey, layouts.read_catalog(survey)
-        )
+        forest = assign_leaves(survey, layouts.read_catalog(survey), plan)
         rows = LogRows()
         for table in (SESSIONS, MESSAGES):
             if stand := forest.tables.get(table):
@@ -132,13 +129,9 @@ def _collect(rows: LogRows, table: str, records: Iterable[Record]) -> None:
         del kept[key]
     rows.partial += len(twice)
     if table == SESSIONS:
-        rows.sessions = {
-            key: kept_record for key, kept_record in kept.items() if isinstance(key, str)
-        }
+        rows.sessions = {id: record for id, record in kept.items() if isinstance(id, str)}
     else:
-        rows.messages = {
-            key: kept_record for key, kept_record in kept.items() if isinstance(key, int)
-        }
+        rows.messages = {id: record for id, record in kept.items() if isinstance(id, int)}
 
 
 def find_only_in_log(rows: LogRows, ask: Ask) -> OnlyInLog:
@@ -160,9 +153,8 @@ def find_only_in_log(rows: LogRows, ask: Ask) -> OnlyInLog:
         elif known[key] != saved_message([message.get(name) for name in MESSAGE_COLUMNS]):
             only.duplicate_ids += 1
     homes = {message.get("session_id") for message in messages.values()}
-    reached = sessions_among([home for home in homes if isinstance(home, str)], ask) | set(
-        only.sessions
-    )
+    reached = sessions_among([home for home in homes if isinstance(home, str)], ask)
+    reached |= only.sessions.keys()
     only.messages = {
         key: record for key, record in messages.items() if record.get("session_id") in reached
     }

@@ -87,7 +87,7 @@ class _Reference:
 
     def _from_indexes(self, rowids: list[int]) -> int:
         """Correct references that are damaged in the row but still right in an index."""
-        witness = self.completer.evidence(self.table)
+        witness = self.completer.forest.evidence(self.table)
         wanted = set(rowids)
         correct = (
             f"UPDATE {quote_name(self.table)} SET {quote_name(self.child)} = ? "

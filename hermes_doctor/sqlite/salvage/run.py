@@ -16,17 +16,16 @@ from hermes_doctor.core.system.files import shown
 from hermes_doctor.sqlite import fulltext
 from hermes_doctor.sqlite.blueprint import Blueprint, quote_name
 from hermes_doctor.sqlite.examine.soundness import name_of
-from hermes_doctor.sqlite.salvage import foreign, layouts, references, views
+from hermes_doctor.sqlite.salvage import foreign, references, views
 from hermes_doctor.sqlite.salvage.account import SalvageResult
 from hermes_doctor.sqlite.salvage.assign_pages import AssignedPages, assign_leaves
 from hermes_doctor.sqlite.salvage.complete_rows import RowCompleter
 from hermes_doctor.sqlite.salvage.image import DamagedFile, open_image
-from hermes_doctor.sqlite.salvage.layouts import Layout, SalvagedCatalog
 from hermes_doctor.sqlite.salvage.load import LoadedTable, Loader, load_clustered
 from hermes_doctor.sqlite.salvage.older_copies import OlderCopies, OlderFile, Transcripts
 from hermes_doctor.sqlite.salvage.survey import Survey
 from hermes_doctor.sqlite.salvage.target import NewDatabase, connect
-from hermes_doctor.sqlite.salvage.trees import ByRowid, FulltextCopies
+from hermes_doctor.sqlite.salvage.trees import ByRowid, FulltextCopies, walk_table
 
 
 def salvage(
@@ -101,14 +100,12 @@ class SalvageRun:
         self.total = 3 * image.count
         (survey, catalog), note = views.choose_view(image, lambda _: self._step(4096))
         self.notes += [note] if note else []
-        forest = self.assign_leaves(survey, catalog)
+        forest = assign_leaves(survey, catalog, self.blueprint)
         texts = self._texts(survey, forest)
         self.target = target = NewDatabase(self.path, self.blueprint, catalog, image)
-        mender = RowCompleter(
-            survey, catalog, forest, target, texts, self.older_copies, self.transcripts
-        )
-        loader = Loader(survey, target, texts, mender.evidence, self._step)
-        loaded = self._load(loader, forest, target)
+        mender = RowCompleter(forest, target, texts, self.older_copies, self.transcripts)
+        loader = Loader(survey, target, texts, forest.evidence, self._step)
+        loaded = self._load(loader, forest)
         for table in sorted(loaded, key=lambda table: target.refers_to_others(table.name)):
             mender.complete_table(table)
         tallies = [table.tally for table in loaded]
@@ -118,7 +115,7 @@ class SalvageRun:
             if not target.layouts[name].plain
         ]
         self.notes += references.repair_references(mender)
-        self._sequences(survey, catalog, target, mender)
+        self._sequences(forest, target)
         self._version(target, mender)
         for index in self.indexes:
             fulltext.fill(target.database, index)
@@ -131,41 +128,9 @@ class SalvageRun:
         foreign.create_triggers(target, catalog)
         proofs = self._prove(target)
         self._step(self.total)
-        self.notes += notes(image, catalog, forest, mender, target)
+        self.notes += notes(mender)
         results = tuple(table for table in tallies if table.name not in theirs)
         return SalvageResult(results, tuple(self.notes), proofs, tuple(target.lost))
-
-    def assign_leaves(self, survey: Survey, catalog: SalvagedCatalog) -> AssignedPages:
-        """Assign each leaf page to its table."""
-        return assign_leaves(survey, catalog, self._known(catalog), self._copies(), self._sizes())
-
-    def _known(self, catalog: SalvagedCatalog) -> dict[str, Sequence[Layout]]:
-        """The possible layouts of all tables."""
-        known: dict[str, Sequence[Layout]] = dict(layouts.expected_layouts(self.blueprint))
-        hidden = layouts.shadow_tables(self.blueprint.virtual)
-        for index in self.indexes:
-            if not index.external:
-                known[index.name + "_content"] = [layouts.content_layout(index.name + "_content")]
-        for name, layout in catalog.layouts.items():
-            if name not in known and name not in hidden and layout.plain:
-                known[name] = [layout]
-        return known
-
-    def _copies(self) -> dict[str, list[str]]:
-        """By table: the shadow tables with full-text copies of its texts."""
-        copies: dict[str, list[str]] = {}
-        for index in self.indexes:
-            if index.columns and not index.external:
-                copies.setdefault(index.table, []).append(index.name + "_content")
-        return copies
-
-    def _sizes(self) -> dict[str, list[str]]:
-        """By table: the shadow tables with the full-text size of each of its rows."""
-        sizes: dict[str, list[str]] = {}
-        for index in self.indexes:
-            if index.table:
-                sizes.setdefault(index.table, []).append(index.name + "_docsize")
-        return sizes
 
     def _texts(self, survey: Survey, forest: AssignedPages) -> dict[str, FulltextCopies]:
         """By table: the full-text copies of its texts."""
@@ -179,14 +144,9 @@ class SalvageRun:
             texts[table] = FulltextCopies(copies, [names.index(column) for column in columns.pop()])
         return texts
 
-    def _load(
-        self,
-        loader: Loader,
-        forest: AssignedPages,
-        target: NewDatabase,
-    ) -> list[LoadedTable]:
+    def _load(self, loader: Loader, forest: AssignedPages) -> list[LoadedTable]:
         """Load the tables, except those of SQLite itself."""
-        loaded = []
+        loaded, target = [], loader.target
         for name in target.layouts:
             stand = forest.tables.get(name)
             if stand is None or name.startswith("sqlite_"):
@@ -199,22 +159,16 @@ class SalvageRun:
                 target.lost.append(f"the rows of {shown([name])}")
         return loaded
 
-    def _sequences(
-        self, survey: Survey, catalog: SalvagedCatalog, target: NewDatabase, mender: RowCompleter
-    ) -> None:
+    def _sequences(self, forest: AssignedPages, target: NewDatabase) -> None:
         """Set the AUTOINCREMENT counters, so that no rowid is used twice, even of deleted rows."""
-        highest: dict[str, int] = {}
-        root = catalog.root("sqlite_sequence")
-        from hermes_doctor.sqlite.salvage import trees
-
-        for leaf in trees.walk_table(survey, root).leaves if root > 1 else ():
-            for row in survey.rows(leaf.page):
+        highest = forest.highest
+        root = forest.catalog.root("sqlite_sequence")
+        for leaf in walk_table(forest.survey, root).leaves if root > 1 else ():
+            for row in forest.survey.rows(leaf.page):
                 if len(row.values) == 2:
                     name, number = row.values
                     if isinstance(name, str) and isinstance(number, int):
                         highest[name] = max(number, highest.get(name, 0))
-        for name, number in mender.forest.highest.items():
-            highest[name] = max(number, highest.get(name, 0))
         database = target.database
         for name, layout in target.layouts.items():
             if "AUTOINCREMENT" not in layout.sql.upper() or name not in highest:
@@ -244,32 +198,27 @@ class SalvageRun:
 
     def _prove(self, target: NewDatabase) -> tuple[str, ...]:
         """Check the whole file through a new connection, without cached state."""
-        target.finish()
+        target.database.execute("PRAGMA journal_mode=DELETE")  # one file, without a log
         target.database.close()
         target.database = connect(self.path)
         texts = (fulltext.check_integrity(target.database, index) for index in self.indexes)
         return (*target.prove(), *texts)
 
 
-def notes(
-    image: DamagedFile,
-    catalog: SalvagedCatalog,
-    forest: AssignedPages,
-    completer: RowCompleter,
-    target: NewDatabase,
-) -> list[str]:
+def notes(completer: RowCompleter) -> list[str]:
     """The notes on a finished salvage."""
     sentences: list[str] = []
-    if not catalog.whole:
+    forest, target, log = completer.forest, completer.target, completer.survey.image.log
+    if not forest.catalog.whole:
         sentences.append(
             "The list of tables is damaged. Tables that it no longer names and that the release "
             "does not know are not in the new database."
         )
-    if image.log.damaged:
+    if log.damaged:
         sentences.append(
             f"The write-ahead log is damaged. Pages of it that are lost: "
-            f"{image.log.dropped:,}; used although SQLite would not have read them: "
-            f"{image.log.frames_after_damage:,}."
+            f"{log.dropped:,}; used although SQLite would not have read them: "
+            f"{log.frames_after_damage:,}."
         )
     if forest.skipped_leaves:
         sentences.append(f"Pages of deleted rows, which stay deleted: {forest.skipped_leaves:,}.")

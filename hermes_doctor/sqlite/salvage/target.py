@@ -144,19 +144,16 @@ class NewDatabase:
         """Create all indexes; duplicate values that prevent a unique one are cleared."""
         for name, sql in self.blueprint.indexes.items():
             if self.blueprint.table_of.get(name) in {None, *self.layouts}:
-                self._index(sql)
+                try:
+                    self.database.execute(sql)
+                except sqlite3.IntegrityError:
+                    self._clear_duplicates(sql)
+                    self.database.execute(sql)
         for entry in catalog.entries:
             if entry.kind != "index" or not entry.sql or entry.name in self.blueprint.indexes:
                 continue
             if entry.table in self.layouts and not self.declare(entry.sql):
                 self.lost.append(f"the index {shown([entry.name])}")
-
-    def _index(self, sql: str) -> None:
-        try:
-            self.database.execute(sql)
-        except sqlite3.IntegrityError:
-            self._clear_duplicates(sql)
-            self.database.execute(sql)
 
     def _clear_duplicates(self, sql: str) -> None:
         """Clear the later of two values that damage made equal although they must be unique."""
@@ -165,26 +162,17 @@ class NewDatabase:
         name, table = self.database.execute(
             "SELECT name, tbl_name FROM sqlite_master WHERE type='index' ORDER BY rowid DESC"
         ).fetchone()
-        columns = [
-            row[0]
-            for row in self.database.execute(
-                "SELECT name FROM pragma_index_xinfo(?) WHERE key", (name,)
-            )
-        ]
+        keys = self.database.execute("SELECT name FROM pragma_index_xinfo(?) WHERE key", (name,))
+        columns = [row[0] for row in keys]
         self.database.execute(f"DROP INDEX {quote_name(name)}")
-        fields = ", ".join(map(quote_name, columns))
-        later = (
-            f"rowid NOT IN (SELECT min(rowid) FROM {quote_name(table)} GROUP BY {fields}) AND "
-            + " AND ".join(f"{quote_name(column)} IS NOT NULL" for column in columns)
-        )
+        name, fields = quote_name(table), ", ".join(map(quote_name, columns))
+        filled = " AND ".join(f"{quote_name(column)} IS NOT NULL" for column in columns)
+        later = f"rowid NOT IN (SELECT min(rowid) FROM {name} GROUP BY {fields}) AND {filled}"
         loose = [c for c in self.layouts[table].columns if c.name in columns and not c.notnull]
+        change = f"DELETE FROM {name} WHERE {later}"
         if loose:
-            change = (
-                f"UPDATE {quote_name(table)} SET {quote_name(loose[-1].name)} = NULL WHERE {later}"
-            )
-        else:
-            change = f"DELETE FROM {quote_name(table)} WHERE {later}"
-        rowids = self.database.execute(f"SELECT rowid FROM {quote_name(table)} WHERE {later}")
+            change = f"UPDATE {name} SET {quote_name(loose[-1].name)} = NULL WHERE {later}"
+        rowids = self.database.execute(f"SELECT rowid FROM {name} WHERE {later}")
         lost = PartialRows()
         for key in self.keys(table, [row[0] for row in rowids]):
             lost.add(LOST_VALUE, [loose[-1].name if loose else "the whole row"], key)
@@ -221,10 +209,6 @@ class NewDatabase:
     def refers_to_others(self, name: str) -> bool:
         """Whether a table refers to other tables, which then have to be completed first."""
         return any(parent != name for _, parent, _ in self.foreign_keys(name))
-
-    def finish(self) -> None:
-        """Leave WAL mode, so that the database is a single file."""
-        self.database.execute("PRAGMA journal_mode=DELETE")
 
     def prove(self) -> tuple[str, ...]:
         """Raise unless SQLite finds the new database sound."""

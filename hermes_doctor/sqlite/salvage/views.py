@@ -107,11 +107,8 @@ def count_row_breaks(view: View) -> int:
     survey, catalog = view
     count = len(trees.walk_table(survey, 1).gaps)
     for entry in catalog.entries:
-        if entry.root and entry.kind == "table" and _rows(catalog, entry.name):
+        layout = catalog.layouts.get(entry.name)
+        has_rows = entry.kind == "table" and (layout is None or layout.plain)
+        if entry.root and has_rows:
             count += len(trees.walk_table(survey, entry.root).gaps)
     return count
-
-
-def _rows(catalog: SalvagedCatalog, name: str) -> bool:
-    layout = catalog.layouts.get(name)
-    return layout is None or layout.plain

@@ -12,8 +12,7 @@ import pytest
 
 from hermes_doctor.sqlite.examine import known_sound
 from hermes_doctor.sqlite.examine.condition import Condition
-from hermes_doctor.sqlite.examine.run import examine
-from hermes_doctor.sqlite.examine.stages import Examination
+from hermes_doctor.sqlite.examine.run import Examination, examine
 from tests.helpers import support
 
 
