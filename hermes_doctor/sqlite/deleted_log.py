@@ -79,15 +79,10 @@ class DatabaseImage:
             for number, place in other.frames():
                 versions.setdefault(number, []).append((other.log_fd or 0, place))
         for number, page in self.pages():
-            at = (number - 1) * self.page_size
-            if any(
-                page in (image.page(number), os.pread(image.main, len(page), at))
-                for image in images
-            ):
-                continue
-            if not any(
-                os.pread(fd, len(page), place) == page for fd, place in versions.get(number, ())
-            ):
+            places = [(image.main, (number - 1) * self.page_size) for image in images]
+            places += versions.get(number, ())
+            in_files = any(os.pread(fd, len(page), place) == page for fd, place in places)
+            if not in_files and not any(page == image.page(number) for image in images):
                 return False
         return True
 
@@ -126,11 +121,9 @@ def copy(main: int, log: int | None, index: int | None, target: Path) -> dict[Pa
             if fd is not None
         }
         if _mark(main, log) == before and _holds(targets[1], known, log):
-            if any(disk.digest(path) != sha256 for path, sha256 in digests.items()):
-                raise CannotFix(
-                    "the copy of {target} differs from the original", target=target.name
-                )
-            return digests
+            if all(disk.digest(path) == sha256 for path, sha256 in digests.items()):
+                return digests
+            raise CannotFix("the copy of {target} differs from the original", target=target.name)
     for path in targets:
         disk.remove(path)
     raise CannotFix("{target} changes too fast to be copied", target=target.name)
@@ -197,9 +190,8 @@ class HistoryComparison(NamedTuple):
 
 def compare_histories(lost: Path, current: Path) -> HistoryComparison:
     """Compare the messages, or the tasks, of two databases that are not in use."""
-    return HistoryComparison(
-        *json.loads(run_as_owner(lost, lambda here: _compare_histories(here, current)))
-    )
+    counts = run_as_owner(lost, lambda here: _compare_histories(here, current))
+    return HistoryComparison(*json.loads(counts))
 
 
 _KEYS = {"messages": "session_id, role, timestamp", "tasks": "id"}
@@ -214,11 +206,11 @@ def _compare_histories(lost: Path, current: Path) -> str:
             with contextlib.suppress(sqlite3.OperationalError):  # one of them lacks the table
                 counts[1] += db.execute(f"SELECT count(*) FROM main.{table}").fetchone()[0]
                 counts[2] += db.execute(f"SELECT count(*) FROM other.{table}").fetchone()[0]
-                both = (
-                    f"SELECT {columns} FROM other.{table} "
-                    f"INTERSECT SELECT {columns} FROM main.{table}"
+                mine, theirs = (
+                    f"SELECT {columns} FROM {schema}.{table}" for schema in ("main", "other")
                 )
-                counts[0] += db.execute(f"SELECT count(*) FROM ({both})").fetchone()[0]
+                both = f"SELECT count(*) FROM ({theirs} INTERSECT {mine})"
+                counts[0] += db.execute(both).fetchone()[0]
     return json.dumps(counts)
 
 
@@ -252,14 +244,9 @@ def ordinary_tables(db: sqlite3.Connection, schema: str) -> list[str]:
     rows = db.execute(
         f"SELECT name, sql FROM {schema}.sqlite_master WHERE type = 'table'"
     ).fetchall()
-    virtual = tuple(
-        f"{name}_" for name, sql in rows if sql and sql.upper().startswith("CREATE VIRTUAL")
-    )
-    return [
-        str(name)
-        for name, sql in rows
-        if not name.startswith(("sqlite_", *virtual)) and f"{name}_" not in virtual
-    ]
+    virtual = {name for name, sql in rows if sql and sql.upper().startswith("CREATE VIRTUAL")}
+    inner = ("sqlite_", *(f"{name}_" for name in virtual))
+    return [name for name, _ in rows if name not in virtual and not name.startswith(inner)]
 
 
 def _rows(db: sqlite3.Connection, table: str) -> tuple[int, int]:
@@ -270,9 +257,7 @@ def _rows(db: sqlite3.Connection, table: str) -> tuple[int, int]:
     total = db.execute(f"SELECT count(*) FROM main.{name}").fetchone()[0]
     if columns != theirs:
         return (total, 0) if not theirs else (0, total)
-    unequal = " OR ".join(
-        f"a.{quote_name(column)} IS NOT b.{quote_name(column)}" for column in columns
-    )
+    unequal = " OR ".join(f"a.{name} IS NOT b.{name}" for name in map(quote_name, columns))
     joined = f"FROM main.{name} a LEFT JOIN other.{name} b ON a.rowid = b.rowid"
     try:
         missing = db.execute(f"SELECT count(*) {joined} WHERE b.rowid IS NULL").fetchone()[0]

@@ -58,11 +58,8 @@ def is_being_written(path: Path) -> bool:
     Before it writes to the file, it must hold the pending lock and then all shared ones. A process
     that only reads, or that has begun a transaction and written nothing yet, does not hold them.
     """
-    shared, length = _FIRST + 2, _LENGTH - 2
-    return any(
-        _holder(path, fcntl.F_RDLCK, first, count) is not None
-        for first, count in ((_FIRST, 1), (shared, length))
-    )
+    pending, shared = (_FIRST, 1), (_FIRST + 2, _LENGTH - 2)
+    return any(_holder(path, fcntl.F_RDLCK, *place) is not None for place in (pending, shared))
 
 
 def process_using(path: Path) -> int | None:
@@ -148,8 +145,7 @@ def _lock(fd: int, path: Path) -> None:
 
 def _in_use(path: Path) -> Trouble:
     return Trouble(
-        "{path} is in use by another process. Nothing was changed. Stop "
-        "the gateway (and any other Hermes on this home) first, then try "
-        "again.",
+        "{path} is in use by another process. Nothing was changed. Stop the gateway (and any other "
+        "Hermes on this home) first, then try again.",
         path=path.name,
     )

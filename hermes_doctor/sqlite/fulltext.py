@@ -59,11 +59,8 @@ TEXTS = pattern(r"coalesce\(new\.(\w+),''\)", re.IGNORECASE)
 
 def parse_indexes(virtual: Mapping[str, str], triggers: Mapping[str, str]) -> list[FulltextIndex]:
     """Parse full-text tables, each with the insert trigger that fills it."""
-    fills = {}
-    for sql in triggers.values():
-        insertion = INSERT.search(sql)
-        if insertion:
-            fills[insertion["name"]] = insertion
+    insertions = filter(None, map(INSERT.search, triggers.values()))
+    fills = {insertion["name"]: insertion for insertion in insertions}
     indexes = []
     for name, sql in virtual.items():
         insertion = fills.get(name)
@@ -75,11 +72,8 @@ def parse_indexes(virtual: Mapping[str, str], triggers: Mapping[str, str]) -> li
         simple = "||''||".join(f"coalesce(new.{column},'')" for column in columns)
         if "' '" not in insertion["values"] or text.lower() != simple.lower():
             columns = ()
-        indexes.append(
-            FulltextIndex(
-                name, sql, insertion["table"], insertion["fields"], insertion["values"], columns
-            )
-        )
+        table, fields, values = insertion["table"], insertion["fields"], insertion["values"]
+        indexes.append(FulltextIndex(name, sql, table, fields, values, columns))
     return indexes
 
 
@@ -116,9 +110,7 @@ def create(database: sqlite3.Connection, index: FulltextIndex) -> None:
         raise CannotFix("the SQLite of this Python cannot create search indexes") from error
     if not can_write_shadow_tables():
         return  # the settings could not be reset afterwards
-    name = quote_name(index.name)
-    for option, value in (("automerge", 0), ("hashsize", HASH)):
-        database.execute(f"INSERT INTO {name}({name}, rank) VALUES(?, ?)", (option, value))
+    apply_settings(database, index, [("automerge", 0), ("hashsize", HASH)])
 
 
 def rebuild(database: sqlite3.Connection, index: FulltextIndex) -> None:
@@ -132,9 +124,8 @@ def refill(database: sqlite3.Connection, index: FulltextIndex, texts: str) -> No
     names = columns(database, index)
     fields = ", ".join(map(quote_name, names))
     values = ", ".join(f"c{place}" for place in range(len(names)))
-    database.execute(
-        f"INSERT INTO {quote_name(index.name)}(rowid, {fields}) SELECT id, {values} FROM {texts}"
-    )
+    insert = f"INSERT INTO {quote_name(index.name)}(rowid, {fields})"
+    database.execute(f"{insert} SELECT id, {values} FROM {texts}")
 
 
 def read_settings(database: sqlite3.Connection, table: str) -> list[tuple[str, object]]:
@@ -183,10 +174,9 @@ def check_integrity(
 ) -> str:
     """Raise unless the index is sound; `compare_content` also compares it with its source."""
     name = quote_name(index.name)
+    check = f"INSERT INTO {name}({name}, rank) VALUES('integrity-check', ?)"
     try:
-        database.execute(
-            f"INSERT INTO {name}({name}, rank) VALUES('integrity-check', ?)", [int(compare_content)]
-        )
+        database.execute(check, [int(compare_content)])
     except sqlite3.DatabaseError as error:
         raise CannotFix("the new search index is damaged") from error
     return f"integrity-check of {index.name}"

@@ -7,7 +7,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -268,8 +268,7 @@ def _finished(place: Path, places: list[Path]) -> str:
         return verdict()
 
 
-@contextmanager
-def _followed(target: Path) -> Iterator[Worker]:
+def _followed(target: Path) -> AbstractContextManager[Worker]:
     """Start a worker that hashes a file while it is written; we send it the final length so far."""
 
     def follow(say: SendLine) -> str:
@@ -283,8 +282,7 @@ def _followed(target: Path) -> Iterator[Worker]:
         pieces = disk.hash_while_written(target, lengths())
         return f"{digests.combine(pieces)} {digests.to_text(pieces)}"
 
-    with start_worker(target, follow) as follower:
-        yield follower
+    return start_worker(target, follow)
 
 
 @contextmanager

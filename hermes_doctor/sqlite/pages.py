@@ -11,7 +11,14 @@ from pathlib import Path
 
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.core.system.files import MEGABYTE, Snapshot, open_regular, read_head, size
+from hermes_doctor.core.system.files import (
+    MEGABYTE,
+    Snapshot,
+    open_regular,
+    read_head,
+    reason,
+    size,
+)
 from hermes_doctor.sqlite import header as headers, wal
 from hermes_doctor.sqlite.files import OpenFiles
 from hermes_doctor.sqlite.header import Header
@@ -286,9 +293,8 @@ class DatabasePages:
         while todo:
             number = todo.pop()
             if number in seen or len(seen) >= max_pages:
-                raise CouldNotLook(
-                    "the tree at page {root} is too large or refers to itself", root=root
-                )
+                what = "the tree at page {root} is too large or refers to itself"
+                raise CouldNotLook(what, root=root)
             seen.add(number)
             page, kind, cells = self.read_cells(number)
             if kind not in (INTERIOR, LEAF):
@@ -347,9 +353,8 @@ def pages_of(db: int, log: int | None) -> DatabasePages:
     frames: Mapping[int, int] = {}
     if log is not None:
         if (length := os.fstat(log).st_size) > WAL_LIMIT:
-            raise CouldNotLook(
-                "its write-ahead log is too large to read ({size})", size=size(length)
-            )
+            what = "its write-ahead log is too large to read ({size})"
+            raise CouldNotLook(what, size=size(length))
         read = wal.read(log, committed=sys.maxsize, live=True)
         frames = read.pages if read.page_size == head.page_size else {}
     return DatabasePages(db, log, head.page_size, head.head[20], frames)
@@ -368,9 +373,7 @@ def open_pages(path: Path) -> Iterator[DatabasePages]:
             descriptors.append(open_regular(path.with_name(path.name + "-wal")))
         yield pages_of(descriptors[0], descriptors[1] if len(descriptors) > 1 else None)
     except OSError as error:
-        raise CouldNotLook(
-            "{path}: {reason}", path=path.name, reason=os.strerror(error.errno or 0).lower()
-        ) from error
+        raise CouldNotLook(reason(error, path)) from error
     finally:
         for fd in descriptors:
             os.close(fd)

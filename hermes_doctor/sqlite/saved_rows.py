@@ -162,11 +162,7 @@ def find_missing_messages(
     if not missing:
         return MissingMessages()
     there = sessions_among({candidate.session for candidate in missing}, ask)
-    missing = [
-        candidate
-        for candidate in missing
-        if candidate.session in there or candidate.session not in saved.known
-    ]
+    missing = [m for m in missing if m.session in there or m.session not in saved.known]
     later = list(_after(ask, saved.base, {candidate.session for candidate in missing}))
     mine = set(saved.messages)
     moved = Counter(candidate.key for candidate in later if candidate not in mine)
@@ -191,9 +187,7 @@ def _placed(
     there: set[str],
 ) -> MissingMessages:
     """Keep a session together: all of its messages are added in the same way, or none."""
-    own: list[SavedMessage] = []
-    renumbered: list[SavedMessage] = []
-    left: list[SavedMessage] = []
+    own, renumbered, left = list[SavedMessage](), list[SavedMessage](), list[SavedMessage]()
     for name, lost in absent.items():
         others = [message for message in later if message.session == name]
         free = not any(message.id in numbered for message in lost)
@@ -307,9 +301,8 @@ def compare_retired_log(
     finally:
         os.close(fd)
     if ancestry.level == log_ancestry.IMPOSSIBLE:
-        raise CouldNotLook(
-            "the log does not belong to the copy next to it: {why}", why=ancestry.what
-        )
+        what = "the log does not belong to the copy next to it: {why}"
+        raise CouldNotLook(what, why=ancestry.what)
     with open_saved(main, seconds, owner) as (whole, _):
         try:
             sound = [row[0] for row in whole("PRAGMA quick_check(1)")] == ["ok"]

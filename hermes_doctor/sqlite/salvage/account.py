@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -189,14 +190,10 @@ class TableResult:
     """Rows that are known to have existed and are not in the new database."""
     unsure: bool = False
     """More rows may be lost than are known: no complete index is left."""
-    added: dict[str, int] = field(default_factory=dict)
+    added: Counter[str] = field(default_factory=Counter)
     """By source: rows that only another file has; they may have been deleted since."""
     incomplete: PartialRows = field(default_factory=PartialRows)
     """The rows in part and their fields."""
-
-    def add(self, source: str) -> None:
-        """Count a row that only another file has."""
-        self.added[source] = self.added.get(source, 0) + 1
 
     def restore(self, source: str, count: int = 1) -> None:
         """Count rows that were completed from a source."""
@@ -232,22 +229,14 @@ class TableResult:
         template = "{table}: {results} of {rows}."
         if self.unsure:
             template = "{table}: {results} of at least {rows}."
+        rows, results = count(self.there, "row"), ", ".join(parts)
+        more = (
+            "{number:,} more came from {source}. They may have been deleted earlier; no record of "
+            "that is left."
+        )
         return sentences(
-            text(
-                template,
-                table=shown([self.name]),
-                results=", ".join(parts),
-                rows=count(self.there, "row"),
-            ),
-            *(
-                text(
-                    "{number:,} more came from {source}. They may have been deleted earlier; no "
-                    "record of that is left.",
-                    number=rows,
-                    source=source,
-                )
-                for source, rows in self.added.items()
-            ),
+            text(template, table=shown([self.name]), results=results, rows=rows),
+            *(text(more, number=number, source=source) for source, number in self.added.items()),
         )
 
 
@@ -291,20 +280,12 @@ class SalvageResult:
         lost = sum(table.lost for table in tables)
         saved = there - cut - lost
         if any(table.unsure for table in tables):
-            sentence = text(
-                "Saves {saved}; {partial} in part; at least {lost} lost.",
-                saved=count(saved, noun),
-                partial=cut,
-                lost=lost,
-            )
+            template = "Saves {saved}; {partial} in part; at least {lost} lost."
+            sentence = text(template, saved=count(saved, noun), partial=cut, lost=lost)
         else:
-            sentence = text(
-                "Saves {saved} of {there}; {partial} in part; {lost} lost.",
-                saved=f"{saved:,}",
-                there=count(there, noun),
-                partial=cut,
-                lost=lost,
-            )
+            template = "Saves {saved} of {there}; {partial} in part; {lost} lost."
+            known = count(there, noun)
+            sentence = text(template, saved=f"{saved:,}", there=known, partial=cut, lost=lost)
         return sentences(sentence, *self._other_losses(tables), "The damaged file is kept.")
 
     def _other_losses(self, others: tuple[TableResult, ...]) -> Iterator[str]:
@@ -312,14 +293,11 @@ class SalvageResult:
         for table in self.tables:
             if table in others or not (table.partial or table.lost):
                 continue
-            yield text(
-                "{table}: {partial:,} in part; at least {lost:,} lost."
-                if table.unsure
-                else "{table}: {partial:,} in part; {lost:,} lost.",
-                table=shown([table.name]),
-                partial=table.partial,
-                lost=table.lost,
-            )
+            template = "{table}: {partial:,} in part; {lost:,} lost."
+            if table.unsure:
+                template = "{table}: {partial:,} in part; at least {lost:,} lost."
+            name = shown([table.name])
+            yield text(template, table=name, partial=table.partial, lost=table.lost)
         if self.lost:
             # not their names: in a damaged schema, a name can be any bytes of the file
             yield text("Lost completely: {parts}.", parts=count(len(self.lost), "part"))

@@ -227,7 +227,7 @@ class RowCompleter:
             for rowid in list(self._unnamed(loaded, set(gone))):
                 source = self._take(loaded, rowid, {}, judge)
                 if source:
-                    loaded.tally.add(source)
+                    loaded.tally.added[source] += 1
         return left
 
     def _take(

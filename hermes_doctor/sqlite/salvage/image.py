@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from hermes_doctor.core.model import CannotFix, CouldNotLook
-from hermes_doctor.core.system.files import open_regular
+from hermes_doctor.core.system.files import open_regular, reason
 from hermes_doctor.sqlite.header import MAGIC, PAGE_SIZES, page_size_of
 from hermes_doctor.sqlite.pages import LEAF, PARSE_ERRORS, local_size, page_header, varint
 from hermes_doctor.sqlite.wal import (
@@ -360,9 +360,5 @@ def open_image(source: Path) -> Iterator[DamagedFile]:
                     sidecars[place] = descriptor(source.with_name(source.name + suffix))
             image = DamagedFile(main, *sidecars)
         except OSError as error:
-            raise CouldNotLook(
-                "{source}: {reason}",
-                source=source.name,
-                reason=os.strerror(error.errno or 0).lower(),
-            ) from error
+            raise CouldNotLook(reason(error, source)) from error
         yield image

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -117,7 +118,9 @@ class Loader:
                         loaded.pending.append(row)
                         continue
                     tally.partial += 1
-                    note_losses(loaded, row)
+                    losses = account.keep_beginning(stand.layout, row)
+                    for kind, columns in losses.items():
+                        tally.incomplete.add(kind, columns, account.key_of(stand.layout, row))
                     yield shape.values(row)
                     continue
                 before = shape.made_up
@@ -156,9 +159,9 @@ class Loader:
         if ReplacedText not in map(type, row.values):
             return
         if name in self.target.extra or (texts is not None and texts.stored(row)):
-            row.values[:] = [
-                RawText(v.raw) if isinstance(v, ReplacedText) else v for v in row.values
-            ]
+            for place, value in enumerate(row.values):
+                if isinstance(value, ReplacedText):
+                    row.values[place] = RawText(value.raw)
 
     def _leaf(self, loaded: LoadedTable, leaf: Leaf) -> Iterator[tuple[Row, Cell]]:
         """The rows of one leaf that belong to this table, with their cells."""
@@ -173,14 +176,6 @@ class Loader:
                 yield row, cell
             elif rowid is not None:
                 loaded.broken.append(rowid)
-
-
-def note_losses(loaded: LoadedTable, row: Row) -> None:
-    """Keep the beginning of what a truncated row lost, and list its fields."""
-    layout = loaded.pages.layout
-    key = account.key_of(layout, row)
-    for kind, columns in account.keep_beginning(layout, row).items():
-        loaded.tally.incomplete.add(kind, columns, key)
 
 
 def _doubt(loaded: LoadedTable, row: Row, columns: Sequence[str]) -> None:
@@ -199,9 +194,8 @@ def _belongs(layout: Layout, row: Row) -> bool:
     """Whether a record on a page of the table can be its row; less strict than for orphan pages."""
     if len(row.kinds) > len(layout.columns):
         return False
-    if layout.rowid_column is not None and row.kinds[
-        layout.rowid_column : layout.rowid_column + 1
-    ] != [0]:
+    place = layout.rowid_column
+    if place is not None and row.kinds[place : place + 1] != [0]:
         return False
     fitting = sum(
         row_fit.fits_affinity(column.type, kind)
@@ -235,16 +229,11 @@ def _mend_role(shape: ColumnMapping, row: Row) -> bool:
     role = row.values[shape.role]
     if role in row_fit.ROLES or not isinstance(role, str):
         return False
-    near = [known for known in row_fit.ROLES if _apart(known, role) == 1]
+    as_long = [known for known in row_fit.ROLES if len(known) == len(role)]
+    near = [known for known in as_long if sum(map(operator.ne, known, role)) == 1]
     if len(near) == 1:
         row.values[shape.role] = near[0]
     return len(near) == 1
-
-
-def _apart(one: str, other: str) -> int:
-    if len(one) != len(other):
-        return len(one)
-    return sum(a != b for a, b in zip(one, other, strict=True))
 
 
 def load_clustered(survey: Survey, target: NewDatabase, layout: Layout, root: int) -> TableResult:
@@ -253,9 +242,8 @@ def load_clustered(survey: Survey, target: NewDatabase, layout: Layout, root: in
     walk = trees.walk_index(survey, root)
     tally.unsure = not walk.whole
     columns = [name for name in layout.stored if name not in layout.computed]
-    for count, added in insert_in_batches(
-        target, layout.name, columns, _clustered_rows(survey, layout, walk, columns, tally)
-    ):
+    rows = _clustered_rows(survey, layout, walk, columns, tally)
+    for count, added in insert_in_batches(target, layout.name, columns, rows):
         tally.saved += added
         tally.lost += count - added
     return tally

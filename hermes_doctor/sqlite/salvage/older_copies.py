@@ -26,6 +26,7 @@ from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system import disk
 from hermes_doctor.core.system.files import MEGABYTE, read, snapshot
 from hermes_doctor.sqlite.blueprint import quote_name
+from hermes_doctor.sqlite.examine.soundness import address
 from hermes_doctor.sqlite.files import sidecars
 from hermes_doctor.sqlite.pages import LOST, LostValue, ReplacedText, Row, Value
 from hermes_doctor.sqlite.salvage.layouts import Layout, layout_of
@@ -53,13 +54,11 @@ class OlderCopies:
         """`scratch_path` is a private path; copies get names that start with it."""
         self.scratch_path = scratch_path
         self._copies: list[Path] = []
-        self.sources = sorted(
-            (s for s in sources if s.path.suffix not in (".json", ".jsonl")),
-            key=lambda source: -source.when,
-        )
+        databases = [s for s in sources if s.path.suffix not in (".json", ".jsonl")]
+        self.sources = sorted(databases, key=lambda source: -source.when)
         self._open: list[tuple[OlderFile, sqlite3.Connection]] | None = None
         self.refused: list[str] = []
-        self._layouts: dict[tuple[int, str], Layout | None] = {}
+        self._layouts: dict[tuple[int, str], Layout] = {}
 
     def _databases(self) -> list[tuple[OlderFile, sqlite3.Connection]]:
         if self._open is None:
@@ -93,7 +92,7 @@ class OlderCopies:
             pair = self._copied(path, log)
             if pair is not None:
                 return pair
-        return _sound(f"file:{quote(str(path))}?mode=ro&immutable=1")
+        return _sound(address(path, "&immutable=1"))
 
     def _copied(self, path: Path, log: Path) -> sqlite3.Connection | None:
         """A connection to a copy of a database and its log."""
@@ -163,23 +162,17 @@ class OlderCopies:
         key = (place, layout.name)
         if key not in self._layouts:
             _, database = self._databases()[place]
-            theirs = layout_of(database, layout.name, layout.sql)
-            self._layouts[key] = theirs if theirs.columns else None
-        theirs_or_none = self._layouts[key]
-        if theirs_or_none is None:
-            return None
-        names = {name.lower() for name in theirs_or_none.names}
-        return [name for name in layout.names if name.lower() in names]
+            self._layouts[key] = layout_of(database, layout.name, layout.sql)
+        names = {name.lower() for name in self._layouts[key].names}
+        return [name for name in layout.names if name.lower() in names] if names else None
 
 
 def _one(
     database: sqlite3.Connection, table: str, columns: list[str], where: str, values: list[Any]
 ) -> dict[str, Value] | None:
-    fields = ", ".join(map(quote_name, columns))
+    sql = f"SELECT {', '.join(map(quote_name, columns))} FROM {quote_name(table)} WHERE {where}"
     try:
-        row = database.execute(
-            f"SELECT {fields} FROM {quote_name(table)} WHERE {where}", values
-        ).fetchone()
+        row = database.execute(sql, values).fetchone()
     except (sqlite3.Error, OverflowError):
         return None
     return dict(zip(columns, row, strict=True)) if row else None
@@ -247,9 +240,7 @@ class Transcripts:
             if placed:
                 exact = source.path.suffix == ".jsonl"
                 whole = any(str(entry.content).startswith(PARTS) for entry in entries)
-                return {
-                    number: columns(message, whole) for number, message in placed.items()
-                }, exact
+                return {id: columns(message, whole) for id, message in placed.items()}, exact
         return {}, False
 
 

@@ -77,13 +77,11 @@ class _Reference:
         ]
 
     def _holds(self, rowid: int) -> bool:
-        return bool(
-            self.database.execute(
-                f"SELECT 1 FROM {quote_name(self.table)} AS c JOIN {quote_name(self.parent)} AS p "
-                f"ON p.{quote_name(self.column)} = c.{quote_name(self.child)} WHERE c.rowid = ?",
-                (rowid,),
-            ).fetchone()
+        sql = (
+            f"SELECT 1 FROM {quote_name(self.table)} AS c JOIN {quote_name(self.parent)} AS p "
+            f"ON p.{quote_name(self.column)} = c.{quote_name(self.child)} WHERE c.rowid = ?"
         )
+        return self.database.execute(sql, (rowid,)).fetchone() is not None
 
     def _from_indexes(self, rowids: list[int]) -> int:
         """Correct references that are damaged in the row but still right in an index."""

@@ -102,14 +102,12 @@ def best_tables(layouts: Iterable[Layout], rows: Sequence[Row]) -> list[str]:
     """The tables that 80 % of these rows fit, closest in the number of columns."""
     if not rows:
         return []
-    fitting = [
-        layout for layout in layouts if 5 * sum(score(layout, r) > 0 for r in rows) >= 4 * len(rows)
-    ]
-    if not fitting:
-        return []
-    slack = {layout.name: abs(len(layout.columns) - len(rows[0].kinds)) for layout in fitting}
-    least = min(slack.values())
-    return [layout.name for layout in fitting if slack[layout.name] == least]
+    slack = {
+        layout.name: abs(len(layout.columns) - len(rows[0].kinds))
+        for layout in layouts
+        if 5 * sum(score(layout, row) > 0 for row in rows) >= 4 * len(rows)
+    }
+    return [name for name, columns in slack.items() if columns == min(slack.values())]
 
 
 class ColumnMapping:
@@ -253,11 +251,8 @@ def sound_part(
         if kinds[place] >= 13 and kinds[place] & 1 and start < pieces.end:
             prose = layout.columns[place].name in PROSE
             raw = cell.payload[start:stop]
-            cuts += [
-                pieces.sector(bad)
-                for bad in _damage(raw, start, pieces)
-                if prose or pieces.number(bad)
-            ]
+            damaged = [at for at in _damage(raw, start, pieces) if prose or pieces.number(at)]
+            cuts += map(pieces.sector, damaged)
     if not cuts and not odd:
         return None
     cut = min(cuts, default=pieces.end)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from hermes_doctor.sqlite.pages import (
@@ -108,10 +109,8 @@ class Survey:
         for child, at in self._children(leaf.page, page, cells) if kind else ():
             key = None
             if at:
-                try:
+                with suppress(*PARSE_ERRORS):
                     key = to_signed(varint(page, at)[0])
-                except PARSE_ERRORS:
-                    key = None
             if key is not None and not highest < key < leaf.high:
                 key = None  # keys ascend: this one is damaged
             highest = key if key is not None else highest
@@ -155,10 +154,8 @@ class Survey:
     def _ids(page: bytes, cells: tuple[int, ...]) -> list[int]:
         ids = []
         for at in cells:
-            try:
+            with suppress(*PARSE_ERRORS):
                 ids.append(to_signed(varint(page, varint(page, at)[1])[0]))
-            except PARSE_ERRORS:
-                continue
         return ids
 
     def cells(self, number: int, *, whole: bool = True) -> Iterator[Cell]:

@@ -11,7 +11,6 @@ from hermes_doctor.sqlite.pages import (
     INDEX_LEAF,
     INTERIOR,
     LEAF,
-    LOST,
     PARSE_ERRORS,
     LostValue,
     ReplacedText,
@@ -202,15 +201,8 @@ class FulltextCopies:
         if any(type(v) is ReplacedText for n, v in enumerate(row.values) if n not in self.places):
             return False
         parts = [row.values[place] if place < len(row.values) else None for place in self.places]
-        raw = [
-            part.raw
-            if isinstance(part, ReplacedText)
-            else part.encode()
-            if isinstance(part, str)
-            else b""
-            for part in parts
-        ]
-        mine = b" ".join(raw)
+        texts = [part if isinstance(part, str) else "" for part in parts]
+        mine = b" ".join(t.raw if isinstance(t, ReplacedText) else t.encode() for t in texts)
         return any(self._copy(place, row.rowid) == mine for place in range(len(self.copies)))
 
     def complete(self, row: Row) -> bool:
@@ -270,11 +262,7 @@ class FulltextCopies:
                 except UnicodeDecodeError:
                     return False
             at += size + 1
-        changed = [
-            (place, value)
-            for place, value in texts
-            if row.values[place] is LOST or row.values[place] != value
-        ]
-        for place, value in changed:
-            row.values[place] = value
+        for place, value in texts:
+            if row.values[place] != value:
+                row.values[place] = value
         return True
