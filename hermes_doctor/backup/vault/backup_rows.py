@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 from hermes_doctor.backup.vault import restore_files, row_comparison
@@ -55,7 +55,6 @@ class LastRows:
         """The key of the fingerprints, so that nobody can construct two rows with the same one."""
         self._live: dict[str, Contents | str] = {}
         self._copies: dict[tuple[str | None, ...], Contents | str] = {}
-        self._expired: float | None = None
 
     def reason_to_keep(self, backup: Backup) -> str | None:
         """Why this backup must not be pruned; None if all of its rows are also elsewhere."""
@@ -125,31 +124,28 @@ class LastRows:
             group
             for group, summary in mine.sums.items()
             if not summary.same(there.get(group))
-            and (group in there or summary.newest >= self._oldest_wanted())
+            and (group in there or summary.newest >= self._oldest_wanted)
         }
 
     def _known(
         self, name: str, live: Contents | str, counted: ComparedRows
     ) -> Sequence[Callable[[], Contents]]:
         """The live database and its copies that are kept, each read when it is needed."""
+
+        def readable(backup: Backup, entry: BackupEntry) -> Contents:
+            contents = self.copied(backup, entry, counted)
+            return NOTHING if isinstance(contents, str) else contents
+
         known: list[Callable[[], Contents]] = []
         if isinstance(live, Contents):
             known.append(lambda: live)
         copies = [(other, same) for other in self.kept if (same := _same_name(other, name))]
-        known += [partial(self._readable_or_empty, *copy, counted) for copy in copies]
-        return known
+        return [*known, *(partial(readable, *copy) for copy in copies)]
 
-    def _readable_or_empty(
-        self, backup: Backup, entry: BackupEntry, counted: ComparedRows
-    ) -> Contents:
-        contents = self.copied(backup, entry, counted)
-        return NOTHING if isinstance(contents, str) else contents
-
+    @cached_property
     def _oldest_wanted(self) -> float:
         """The time before which Hermes deletes sessions, if it is configured to."""
-        if self._expired is None:
-            self._expired = expired_before(self.vault.home)
-        return self._expired
+        return expired_before(self.vault.home)
 
     def current(self, name: str, counted: ComparedRows) -> Contents | str:
         """The rows of the live database, or why they cannot be read."""
@@ -238,9 +234,10 @@ def _copied_rows(
 ) -> Iterator[Iterator[Row]]:
     """Read the rows of a copy in the vault."""
     progress.report(f"comparing {entry.path} of backup {backup.id}")
-    with contextlib.ExitStack() as stack:
-        place, how = stack.enter_context(_readable(vault, backup, entry))
-        reader = stack.enter_context(contextlib.closing(InProcess(place, how)))
+    with (
+        _readable(vault, backup, entry) as copy,
+        contextlib.closing(InProcess(*copy)) as reader,
+    ):
         yield read(reader, counted, key)
 
 
@@ -269,9 +266,8 @@ def _live_rows(home: Home, name: str, counted: ComparedRows, key: bytes) -> Iter
             try:
                 yield read(database.reader, counted, key)
             except CouldNotLook as why:
-                raise CouldNotLook(
-                    "the rows of {name} could not be counted ({reason})", name=name, reason=why
-                ) from None
+                what = "the rows of {name} could not be counted ({reason})"
+                raise CouldNotLook(what, name=name, reason=why) from None
 
 
 def expired_before(home: Home) -> float:
@@ -335,12 +331,10 @@ def removed(rows: LastRows, backup: Backup, entry: BackupEntry, since: float) ->
         return ""
     live = rows.current(name, counted)
     if isinstance(live, str):
-        return text(
-            "Could not count what is new in {file}: {reason}. The current file is kept in a "
-            "backup.",
-            file=name,
-            reason=live,
+        what = (
+            "Could not count what is new in {file}: {reason}. The current file is kept in a backup."
         )
+        return text(what, file=name, reason=live)
     mine = rows.copied(backup, entry, counted) if entry.kind == "file" else ""
     try:
         new = _later(live, since) if isinstance(mine, str) else more_rows(live, mine)
@@ -348,18 +342,11 @@ def removed(rows: LastRows, backup: Backup, entry: BackupEntry, since: float) ->
         return text("Could not count what is new in {file}: {reason}.", file=name, reason=why)
     if not new:
         return ""
+    what = "{rows} that the restored copy lacks will be removed from {file} and kept in a backup."
     if isinstance(mine, str):
-        return text(
-            "{rows} from after {time} will be removed from {file} and kept in a backup.",
-            rows=counted.number(new),
-            time=clock(datetime.fromtimestamp(since, UTC)),
-            file=name,
-        )
-    return text(
-        "{rows} that the restored copy lacks will be removed from {file} and kept in a backup.",
-        rows=counted.number(new),
-        file=name,
-    )
+        what = "{rows} from after {time} will be removed from {file} and kept in a backup."
+    time = clock(datetime.fromtimestamp(since, UTC))
+    return text(what, rows=counted.number(new), time=time, file=name)
 
 
 def _later(live: Contents, since: float) -> int:

@@ -104,9 +104,8 @@ class MappedBase:
         """Whether the base has these bytes at this offset."""
         here = self._base
         here.let_go(offset)
-        return offset + len(data) <= len(here) and not self._differ(
-            here.address + offset, data, len(data)
-        )
+        inside = offset + len(data) <= len(here)
+        return inside and not self._differ(here.address + offset, data, len(data))
 
     def stretch(self, span: range) -> memoryview:
         """The bytes of the base in this range."""
@@ -191,10 +190,8 @@ def write(
         if written > max_bytes:
             return None
     put(_RUN.pack(at, 0))
-    is_base = at == size and not written
-    return BlocksResult(
-        digests.combine(each), at, changes.hexdigest(), digests.to_text(then), is_base
-    )
+    whole, is_base = digests.combine(each), at == size and not written
+    return BlocksResult(whole, at, changes.hexdigest(), digests.to_text(then), is_base)
 
 
 def read_chunk(base: int, length: int, offset: int) -> bytes:
@@ -288,10 +285,10 @@ def copy(folder: Path, target: int, like: str | None) -> str:
     """
     with open_as_owner(folder / BASE) as base:
         is_sparse = sparse_files.is_sparse(os.fstat(base))
-    if not is_sparse:
-        return _summed(folder, like, lambda chunk: disk.write(target, chunk))
-    digest = _summed(folder, like, lambda chunk: disk.write_or_skip(target, chunk))
-    disk.truncate_here(target)
+    write = disk.write_or_skip if is_sparse else disk.write
+    digest = _summed(folder, like, lambda chunk: write(target, chunk))
+    if is_sparse:
+        disk.truncate_here(target)
     return digest
 
 
@@ -340,13 +337,10 @@ def contradicts(copy: Path, entry: BackupEntry) -> bool:
 
 def _borne_out(copy: Path, entry: BackupEntry, base: int) -> ChunkDigests:
     """The chunk digests if they combine to the digest of the whole; else empty."""
-    size = os.fstat(base).st_size
-    then = digests.from_text(entry.pieces, size)
+    then = digests.from_text(entry.pieces, os.fstat(base).st_size)
     if not then:
         return ()
-    if not entry.blocks:
-        return then if digests.combine(then) == entry.sha256 else ()
-    own = _own(copy, entry, base)
+    own = _own(copy, entry, base) if entry.blocks else {}
     count = -(-entry.size // CHUNK)
     if any(n not in own for n in range(len(then), count)):
         return ()

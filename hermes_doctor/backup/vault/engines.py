@@ -86,13 +86,9 @@ def _run(
         error_lines = errors.read().decode("utf-8", "replace").strip().splitlines()
     if process.returncode:
         message = clean(_telling(error_lines or ["no message"]))[:300]
-        raise Trouble(
-            "{program} {command} failed with exit code {code}: {message}",
-            program=words[0],
-            command=words[1],
-            code=process.returncode,
-            message=message,
-        )
+        what = "{program} {command} failed with exit code {code}: {message}"
+        code, (program, command, *_) = process.returncode, words
+        raise Trouble(what, program=program, command=command, code=code, message=message)
     return "".join(printed)
 
 
@@ -171,9 +167,8 @@ class Restic:
             output = self._ask(*words, cwd=backup.folder.parent, progress=True)
         except Trouble as why:
             if "config file" in str(why):
-                raise Trouble(
-                    "{reason}. If the repository is new: add --init", reason=str(why).rstrip(".")
-                ) from None
+                what = "{reason}. If the repository is new: add --init"
+                raise Trouble(what, reason=str(why).rstrip(".")) from None
             raise
         summary = json.loads(output.strip().splitlines()[-1])
         system_progress.report("restic is checking the repository")
@@ -206,9 +201,8 @@ class Restic:
             self._ask("restore", name, "--target", str(room))
             folder = next((path.parent for path in room.glob(f"**/{real}/{MANIFEST}")), None)
             if folder is None:
-                raise Trouble(
-                    "The restic snapshot {name} is not a backup of hermes-doctor.", name=name
-                )
+                what = "The restic snapshot {name} is not a backup of hermes-doctor."
+                raise Trouble(what, name=name)
             data, _ = read(folder / MANIFEST, 256 * MEGABYTE)
             backup = parse(folder, data)
             refuse_invalid_entries(backup, f"The restic snapshot {name}")
@@ -258,10 +252,8 @@ def _carried(backup: Backup, partial: Path) -> Backup:
         except (FileNotFoundError, CouldNotLook):
             digest = ""
         if digest != entry.sha256:
-            raise Trouble(
-                "The fetched {file} is damaged. Try again, or fetch another backup.",
-                file=entry.path,
-            )
+            what = "The fetched {file} is damaged. Try again, or fetch another backup."
+            raise Trouble(what, file=entry.path)
         entries.append(entry.alone())
     return backup._replace(folder=partial, entries=tuple(entries))
 
@@ -283,10 +275,8 @@ def rsync(vault: Vault, target: str) -> None:
     different = _run(["rsync", *words, "--dry-run", "--checksum", "--itemize-changes", *way])
     files = [line for line in different.splitlines() if line[:2] in ("<f", ">f", "*d")]
     if files:
-        raise Trouble(
-            "rsync sent the backups, but {files} differ there. Run the command again.",
-            files=count(len(files), "file"),
-        )
+        what = "rsync sent the backups, but {files} differ there. Run the command again."
+        raise Trouble(what, files=count(len(files), "file"))
 
 
 def _tells(version: str) -> bool:

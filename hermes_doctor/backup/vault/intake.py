@@ -21,9 +21,8 @@ def finish_import(vault: Vault, backup: Backup) -> Backup:
     partial = backup.folder
     id = partial.name.removesuffix(PARTIAL)
     # Not `whole`, because it is older: the newest backup made here must stay the newest.
-    backup = assign_to_home(
-        vault.home, backup._replace(id=id, shares=None, whole=False, left_out=())
-    )
+    backup = backup._replace(id=id, shares=None, whole=False, left_out=())
+    backup = assign_to_home(vault.home, backup)
     disk.sync_tree(partial)
     disk.save(partial / MANIFEST, seal(backup))
     return backup._replace(folder=vault.finish(partial))
@@ -37,30 +36,23 @@ def assign_to_home(home: Home, backup: Backup) -> Backup:
     """
     owner, here = home.path.stat(), backup.home == str(home.path)
     vault = home.name_of(home.vault) + "/"
-    entries = tuple(
-        _owned(entry, owner)
-        for entry in backup.entries
-        if not entry.path.startswith(vault) and (here or not entry.path.startswith("/"))
-    )
+    groups = (os.getegid(), *os.getgroups())
+    entries = []
+    for entry in backup.entries:
+        if entry.path.startswith(vault) or (entry.path.startswith("/") and not here):
+            continue
+        is_his = entry.uid == owner.st_uid and (os.geteuid() == 0 or entry.gid in groups)
+        entries.append(entry if is_his else entry._replace(uid=owner.st_uid, gid=owner.st_gid))
     reason = backup.reason if here else f"{backup.reason} (of {backup.home})"
-    return backup._replace(home=str(home.path), entries=entries, reason=reason)
-
-
-def _owned(entry: BackupEntry, owner: os.stat_result) -> BackupEntry:
-    mine = (os.getegid(), *os.getgroups())
-    if entry.uid == owner.st_uid and (os.geteuid() == 0 or entry.gid in mine):
-        return entry
-    return entry._replace(uid=owner.st_uid, gid=owner.st_gid)
+    return backup._replace(home=str(home.path), entries=tuple(entries), reason=reason)
 
 
 def refuse_invalid_entries(backup: Backup, what: str) -> None:
     """Raise Trouble if an imported manifest has entries that this tool would not write."""
     names = [entry.path for entry in backup.entries]
     if len(set(names)) < len(names) or not all(map(_is_plain, backup.entries)):
-        raise Trouble(
-            "{what} is damaged: its manifest lists impossible entries. Nothing was changed.",
-            what=what,
-        )
+        why = "{what} is damaged: its manifest lists impossible entries. Nothing was changed."
+        raise Trouble(why, what=what)
 
 
 def _is_plain(entry: BackupEntry) -> bool:

@@ -21,18 +21,20 @@ from typing import Any, overload
 
 from hermes_doctor.backup.vault.blocks import open_as_owner
 from hermes_doctor.backup.vault.manifest import (
+    DAMAGE,
     MANIFEST,
     OPENING,
     Backup,
     BackupEntry,
     backup_of,
+    damaged_manifest,
     entries_of,
     entry_lines,
     head_document,
     head_of,
 )
 from hermes_doctor.core.lazy import NamedTuple
-from hermes_doctor.core.model import CouldNotLook, Trouble
+from hermes_doctor.core.model import CouldNotLook
 from hermes_doctor.core.system import disk
 from hermes_doctor.core.system.files import MEGABYTE, Snapshot, open_regular, snapshot
 
@@ -205,11 +207,8 @@ class PagedEntries(Sequence[BackupEntry]):
                 raise ValueError("it was replaced")
             with os.fdopen(open_regular(self.path), "rb", buffering=0) as file:
                 return _parsed(os.pread(file.fileno(), end - start, start))
-        except (OSError, CouldNotLook, ValueError, KeyError, TypeError, RecursionError):
-            folder = self.path.parent
-            raise Trouble(
-                "The manifest of backup {id} is damaged ({path}).", id=folder.name, path=self.path
-            ) from None
+        except (OSError, CouldNotLook, *DAMAGE):
+            raise damaged_manifest(self.path.parent) from None
 
 
 def _parsed(data: bytes) -> tuple[BackupEntry, ...]:

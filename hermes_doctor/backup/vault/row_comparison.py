@@ -175,10 +175,7 @@ def summarize(rows: Iterable[Row]) -> Sums:
         numbers[group] += 1
         digests[group] = (digests.get(group, 0) + hash((what, when))) & 0xFFFFFFFFFFFFFFFF
         newest[group] = max(newest.get(group, 0.0), now if when is None else when)
-    return {
-        group: GroupSummary(number, digests[group], newest[group])
-        for group, number in numbers.items()
-    }
+    return {g: GroupSummary(number, digests[g], newest[g]) for g, number in numbers.items()}
 
 
 def read_contents(opened: Callable[[], AbstractContextManager[Iterable[Row]]]) -> Contents:
@@ -198,9 +195,8 @@ def count_lacking(
     total = 0
     for part in range(parts if groups else 0):
         with source.opened() as rows:
-            here = Counter(
-                row for row in rows if row[0] in groups and (row[0] ^ row[1]) % parts == part
-            )
+            wanted = (row for row in rows if row[0] in groups)
+            here = Counter(row for row in wanted if (row[0] ^ row[1]) % parts == part)
         left = here
         for contents in known:
             if not left:
@@ -302,9 +298,8 @@ def _blueprint(home: Home, name: str) -> Blueprint:
         plan = atlas.blueprint_at_or_below(kind, None)
     else:
         if atlas.is_from_newer_release(kind, declared):
-            raise CouldNotLook(
-                "{name} was written by a newer Hermes than hermes-doctor knows", name=name
-            )
+            what = "{name} was written by a newer Hermes than hermes-doctor knows"
+            raise CouldNotLook(what, name=name)
         plan = atlas.richest_blueprint(kind, None, declared)
     if plan is None:
         raise CouldNotLook("the tables of {name} are unknown", name=name)

@@ -63,9 +63,8 @@ class DatabaseSaver:
         Other files named like a database need not be one; and a database with a non-empty log
         would have to be judged together with it.
         """
-        main = next(
-            (e for e in entries if e.kind == "file" and not e.path.endswith(SIDECARS)), None
-        )
+        mains = (e for e in entries if e.kind == "file" and not e.path.endswith(SIDECARS))
+        main = next(mains, None)
         logged = any(e.size for e in entries if e.path.endswith(("-wal", "-journal")))
         if main is None or main.integrity or logged or database not in self._hermes_own:
             return entries
@@ -73,9 +72,8 @@ class DatabaseSaver:
 
         with suppress(CannotFix, OSError), background_check(database) as verdict:
             answer, now = verdict(), time.time_ns()
-            is_one = answer in (OK, DAMAGED) or answer.startswith(
-                ("SQLITE_CORRUPT", "SQLITE_NOTADB")
-            )
+            damage = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
+            is_one = answer in (OK, DAMAGED) or answer.startswith(damage)
             if is_one and before == _moment(database):  # else the verdict is of another state
                 entries[entries.index(main)] = main._replace(integrity=answer, examined_at=now)
         return entries
@@ -92,15 +90,12 @@ class DatabaseSaver:
         count, or a committed one would be lost.
         """
         known = {source.path_str for source in group}
-        beside = [database.with_name(database.name + suffix) for suffix in SIDECARS]
-        return [
-            *group,
-            *(
-                BackupSource(self.home.name_of(path), str(path), state, patient=True)
-                for path in beside
-                if str(path) not in known and (state := snapshot(path)).kind == "file"
-            ),
-        ]
+        added = []
+        for path in (database.with_name(database.name + suffix) for suffix in SIDECARS):
+            if str(path) not in known and (state := snapshot(path)).kind == "file":
+                name = self.home.name_of(path)
+                added.append(BackupSource(name, str(path), state, patient=True))
+        return [*group, *added]
 
 
 def groups(sources: Iterable[BackupSource]) -> list[list[BackupSource]]:

@@ -48,20 +48,16 @@ class FileSaver:
         """Save a path that has this snapshot now."""
         place = source.path_str
         if state != source.expect and not source.patient:
-            name = source.path.name
-            raise Trouble(
-                "Another program changed {name} just now. Nothing was changed. Try again.",
-                name=name,
-            )
+            what = "Another program changed {name} just now. Nothing was changed. Try again."
+            raise Trouble(what, name=source.path.name)
         name = source.name
         if source.patient and state.kind not in ("file", "symlink"):
             return None
         if state.kind == "absent":
             return BackupEntry(name, "absent")
         if state.kind == "symlink":
-            return BackupEntry(
-                name, "symlink", uid=state.uid, gid=state.gid, target=os.readlink(place)
-            )
+            target = os.readlink(place)
+            return BackupEntry(name, "symlink", uid=state.uid, gid=state.gid, target=target)
         entry = BackupEntry(
             name,
             "file" if source.content else "mode",

@@ -108,12 +108,8 @@ class Vault:
         backup = self._read(folder)
         stranger = os.geteuid() == 0 and self.owner != 0 and backup.home != str(self.home.path)
         if stranger and not self.root.resolve().is_relative_to(self.home.path):
-            raise Trouble(
-                "Backup {id} in {vault} belongs to another home, {home}.",
-                id=id,
-                vault=self.root,
-                home=backup.home,
-            )
+            what = "Backup {id} in {vault} belongs to another home, {home}."
+            raise Trouble(what, id=id, vault=self.root, home=backup.home)
         return backup
 
     def own_ids(self) -> list[str]:
@@ -137,11 +133,8 @@ class Vault:
                     raise damaged_manifest(folder) from None
             data, _ = read(folder / MANIFEST, 256 * MEGABYTE)
         except (CouldNotLook, OSError):
-            raise Trouble(
-                "Could not read the manifest of backup {id} ({folder}).",
-                id=folder.name,
-                folder=folder,
-            ) from None
+            what = "Could not read the manifest of backup {id} ({folder})."
+            raise Trouble(what, id=folder.name, folder=folder) from None
         return parse(folder, data)
 
     def is_ours(self, id: str) -> bool:
