@@ -34,7 +34,14 @@ def called(node: ast.Call) -> str:
 
 def shown(path: Path) -> Iterator[tuple[str, ast.expr]]:
     """The expressions that become texts for people, by what they are."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    tree = ast.parse(path.read_text())
+    assigned: dict[str, list[ast.expr]] = {}
+    """By name: the constant strings that a variable of this name gets anywhere in the file."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            for name in (target.id for target in node.targets if isinstance(target, ast.Name)):
+                assigned.setdefault(name, []).append(node.value)
+    for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name in RETURNED:
             for inner in ast.walk(node):
                 if isinstance(inner, ast.Return) and inner.value:
@@ -47,6 +54,8 @@ def shown(path: Path) -> Iterator[tuple[str, ast.expr]]:
                     yield keyword.arg, keyword.value
         elif called(node) in (*RAISED, *PROMPTS) and node.args:
             yield called(node), node.args[0]
+            if isinstance(node.args[0], ast.Name):
+                yield from ((called(node), text) for text in assigned.get(node.args[0].id, ()))
 
 
 def texts(node: ast.expr) -> Iterator[str]:
