@@ -183,19 +183,14 @@ class _Completion:
         there = self._columns(table.name)
         strange = [column for name, column in there.items() if not table.column(name)]
         values = {name: self._filled(table, column) for name, column in there.items()}
-        values |= {
-            column.name: self._former_value(table, column)
-            or value_for_old_rows(table, column)
-            or ""
-            for column in lost
-        }
+        for column in lost:
+            former = self._former_value(table, column)
+            values[column.name] = former or value_for_old_rows(table, column) or ""
         if not all(values.values()) or any(column.key for column in strange):
             raise CannotFix("{table} lacks a column without a default value", table=table.name)
-        belongings = db.execute(
-            "SELECT sql FROM sqlite_master"
-            " WHERE tbl_name = ? AND type IN ('index', 'trigger') AND sql IS NOT NULL",
-            (table.name,),
-        ).fetchall()
+        owned = "tbl_name = ? AND type IN ('index', 'trigger') AND sql IS NOT NULL"
+        select = f"SELECT sql FROM sqlite_master WHERE {owned}"
+        belongings = db.execute(select, (table.name,)).fetchall()
         next_number = self._sequence(table.name)
         fresh = f"{table.name}_as_declared"
         db.execute(f"CREATE TABLE {quote_name(fresh)} {table.sql[table.sql.index('(') :]}")

@@ -243,19 +243,10 @@ class PageComparison:
         numbers = children_of(page, first_byte(step.number), cells)
         lows = [step.low, *keys] if step.table else [_LOWEST] * len(numbers)
         highs = [*keys, step.high] if step.table else [_HIGHEST] * len(numbers)
-        last = len(numbers) - 1
-        below = [
-            _Step(
-                number,
-                step.number,
-                step.table,
-                low,
-                high,
-                step.number if place else step.low_from,
-                step.number if place < last else step.high_from,
-            )
-            for place, (number, low, high) in enumerate(zip(numbers, lows, highs, strict=True))
-        ]
+        inner = [step.number] * (len(numbers) - 1)  # this page sets the limits between two children
+        limits = zip(lows, highs, [step.low_from, *inner], [*inner, step.high_from], strict=True)
+        children = zip(numbers, limits, strict=True)
+        below = [_Step(number, step.number, step.table, *limit) for number, limit in children]
         if step.number in self.pages.frames or not self._leaves(below):
             return below
         return [child for child in below if child.number in self.pages.frames]

@@ -348,14 +348,8 @@ def _parse(document: dict[str, Any]) -> Journal:
     return journal
 
 
-def _insist_on(state: State) -> None:
-    """Raise ValueError for a mode, uid or gid that no system call accepts."""
-    numbers = ((state.mode, 0, 0o177777), (state.uid, -1, 2**32 - 2), (state.gid, -1, 2**32 - 2))
-    if any(number is not None and not low <= number <= high for number, low, high in numbers):
-        raise ValueError("a number is out of its range")
-
-
 _STATES = FINAL_STATES | {BACKING_UP, STAGING, COMMITTING, VERIFYING, ENDING}
+_MOST = 2**32 - 1
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]*")
 
 
@@ -363,8 +357,10 @@ def _insist(journal: Journal) -> None:
     """Raise ValueError for names and numbers that this tool never writes."""
     for path in journal.paths:
         states = (path.before, path.after, path.joined_before, path.joined_after, path.database)
-        for state in filter(None, states):
-            _insist_on(state)
+        for state in filter(None, states):  # no system call accepts other numbers
+            owner = (state.uid or 0, state.gid or 0)
+            if not 0 <= (state.mode or 0) <= 0o177777 or not -1 <= min(owner) <= max(owner) < _MOST:
+                raise ValueError("a number is out of its range")
     if journal.end is not None and journal.end not in FINAL_STATES:
         raise ValueError("an unknown end")
     if journal.state not in _STATES or journal.kind not in ("fix", "undo", "restore"):

@@ -27,6 +27,7 @@ from hermes_doctor.core.system.files import (
 from hermes_doctor.hermes.settings.config_yaml import LIMIT as CONFIG_LIMIT, NAME, parse
 
 if TYPE_CHECKING:
+    from hermes_doctor.backup.vault.vault import Vault
     from hermes_doctor.hermes.stores.store_file import StoreFile
 
 MOST = 200
@@ -72,19 +73,14 @@ def _databases_in_zip(home: Home, path: Path, prefix: str) -> list[DatabaseCopy]
         if not _trusted(home, path, snapshot(path)):
             return []
         with os.fdopen(open_regular(path), "rb") as file, zipfile.ZipFile(file) as archive:
-            members = [
-                info
-                for info in archive.infolist()
-                if info.filename.startswith(prefix) and info.filename.endswith(".db")
-            ]
-        doubtful = _anywhere(home, path)
-        return [
-            DatabaseCopy(
-                path, info.file_size, time_of_member(info.date_time), info.filename, doubtful
-            )
-            for info in members
-            if 4096 < info.file_size <= DATABASE_LIMIT
-        ]
+            inside = [info for info in archive.infolist() if info.filename.startswith(prefix)]
+        doubtful, copies = _anywhere(home, path), []
+        for info in inside:
+            name, size = info.filename, info.file_size
+            if name.endswith(".db") and 4096 < size <= DATABASE_LIMIT:
+                written = time_of_member(info.date_time)
+                copies.append(DatabaseCopy(path, size, written, name, doubtful))
+        return copies
     except Exception:  # noqa: BLE001 (zlib.error, struct.error, BadZipFile, …)
         return []
 
@@ -195,12 +191,16 @@ def _chosen_vault(home: Home, name: str) -> Iterator[Path]:
     from hermes_doctor.backup.vault.vault import Vault
 
     vault = Vault(home, chosen)
-    try:
-        own = [id for id in vault.ids() if vault.began(id)]
-    except CouldNotLook:
-        return
-    for id in own[-MOST:]:
+    for id in _own_backups(vault):
         yield vault.root / id / "files" / name
+
+
+def _own_backups(vault: Vault) -> list[str]:
+    """The newest backups of the home; none if the vault cannot be read."""
+    try:
+        return [id for id in vault.ids() if vault.began(id)][-MOST:]
+    except CouldNotLook:
+        return []
 
 
 def text_copies(home: Home, name: str, limit: int) -> Iterator[TextCopy]:
@@ -240,11 +240,7 @@ def _from_vault(home: Home, name: str, limit: int) -> Iterator[TextCopy]:
     from hermes_doctor.backup.vault.vault import Vault
 
     for vault in (Vault(home, root) for root in dict.fromkeys((home.vault, Vault(home).root))):
-        try:
-            ids = [id for id in vault.ids() if vault.began(id)]
-        except CouldNotLook:
-            continue
-        for id in ids[-MOST:]:
+        for id in _own_backups(vault):
             try:
                 backup = vault.load(id)
                 entry = backup.entry(name)

@@ -239,23 +239,16 @@ def seal(backup: Backup, earlier: Backup | None = None) -> bytes:
 
 def head_document(backup: Backup) -> dict[str, Any]:
     """The head of the manifest: everything except the entries and the seal."""
-    document: dict[str, Any] = {
-        "schema": SCHEMA,
-        "id": backup.id,
-        "created_at": backup.created_at.isoformat(),
-        "home": backup.home,
-        "reason": backup.reason,
-        "tool": backup.tool,
-        "hermes": backup.hermes,
-        "whole": backup.whole,
-        "shares": backup.shares,
-        "left_out": list(backup.left_out),
-    }
+    document: dict[str, Any] = {name: getattr(backup, name) for name in _PLAIN_FIELDS}
+    document |= {"schema": SCHEMA, "created_at": backup.created_at.isoformat()}
+    document |= {"left_out": list(backup.left_out)}
     if backup.missing:
         document["missing"] = [file.document for file in backup.missing]
     return document
 
 
+_PLAIN_FIELDS = ("id", "home", "reason", "tool", "hermes", "whole", "shares")
+"""The fields of a backup that are written as they are."""
 DAMAGE = (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
 """The exceptions that reading a damaged manifest raises."""
 
@@ -276,10 +269,9 @@ def parse(folder: Path, data: bytes) -> Backup:
 
 def damaged_manifest(folder: Path) -> Trouble:
     """Make the error for a damaged manifest."""
+    manifest = folder / MANIFEST
     return Trouble(
-        "The manifest of backup {id} is damaged ({manifest}).",
-        id=folder.name,
-        manifest=folder / MANIFEST,
+        "The manifest of backup {id} is damaged ({manifest}).", id=folder.name, manifest=manifest
     )
 
 
@@ -341,14 +333,8 @@ def entry_lines(entries: Sequence[BackupEntry]) -> list[bytes]:
     the text of an entry, because quotes are escaped there.
     """
     usual = [BackupEntry._field_defaults.get(name, ...) for name in BackupEntry._fields]
-    every = [
-        {
-            n: value
-            for n, value, known in zip(BackupEntry._fields, entry, usual, strict=True)
-            if value != known
-        }
-        for entry in entries
-    ]
+    fields = [zip(BackupEntry._fields, entry, usual, strict=True) for entry in entries]
+    every = [{name: value for name, value, known in entry if value != known} for entry in fields]
     text = json.dumps(every, ensure_ascii=True, default=dict)[1:-1]
     return text.replace('}, {"path": ', '}\n{"path": ').encode("ascii").split(b"\n")
 

@@ -60,14 +60,9 @@ class ComparedRows(NamedTuple):
         return f"{count} {self.noun}{'' if count == 1 else 's'}"
 
 
+_OF_MESSAGE = ("role", "content", "tool_call_id", "tool_calls")
 COMPARED_ROWS = {
-    "state.db": ComparedRows(
-        "messages",
-        "session_id",
-        ("role", "content", "tool_call_id", "tool_calls"),
-        "timestamp",
-        "message",
-    ),
+    "state.db": ComparedRows("messages", "session_id", _OF_MESSAGE, "timestamp", "message"),
     "kanban.db": ComparedRows("tasks", "id", (), "", "task"),
 }
 """The compared rows, by the name of the database file."""

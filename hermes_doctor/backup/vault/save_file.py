@@ -58,16 +58,9 @@ class FileSaver:
         if state.kind == "symlink":
             target = os.readlink(place)
             return BackupEntry(name, "symlink", uid=state.uid, gid=state.gid, target=target)
-        entry = BackupEntry(
-            name,
-            "file" if source.content else "mode",
-            size=state.size,
-            mode=state.mode & 0o777,
-            uid=state.uid,
-            gid=state.gid,
-            mtime_ns=state.mtime_ns,
-            xattrs=disk.extended_attributes(place),
-        )
+        kind, xattrs = "file" if source.content else "mode", disk.extended_attributes(place)
+        entry = BackupEntry(name, kind, state.size, mtime_ns=state.mtime_ns, xattrs=xattrs)
+        entry = _with_mode_and_owner(entry, state)
         if not source.content:
             return entry
         if source.live:
@@ -175,14 +168,9 @@ class FileSaver:
                 same = like if like is not None and like.sha256 == saved.sha256 else None
                 right = same is not None and self.earlier.is_copy_intact(same)
                 if same is None or not (right or in_blocks):
-                    return saved._replace(
-                        seen=seen,
-                        mode=state.mode & 0o777,
-                        uid=state.uid,
-                        gid=state.gid,
-                        mtime_ns=state.mtime_ns,
-                        read_at=time.time_ns(),
-                    )
+                    saved = _with_mode_and_owner(saved, state)
+                    now_ns = time.time_ns()
+                    return saved._replace(seen=seen, mtime_ns=state.mtime_ns, read_at=now_ns)
                 self.partial.drop(entry.path)
                 if right and (shared := self._shared(same, state)):
                     return shared._replace(seen=seen, mtime_ns=state.mtime_ns, xattrs=entry.xattrs)
@@ -251,12 +239,15 @@ class FileSaver:
     def _shared(self, earlier: BackupEntry | None, state: Snapshot) -> BackupEntry | None:
         """Share an earlier copy; the entry gets the current mode and owner."""
         given = self.earlier.share_copy(earlier, self.partial.folder) if earlier else None
-        if given is None:
-            return None
-        owner = (state.mode & 0o777, state.uid, state.gid)
-        if owner == (given.mode, given.uid, given.gid):
-            return given
-        return given._replace(mode=owner[0], uid=state.uid, gid=state.gid)
+        return _with_mode_and_owner(given, state) if given else None
+
+
+def _with_mode_and_owner(entry: BackupEntry, state: Snapshot) -> BackupEntry:
+    """The same entry if they are the same, so that its line in the manifest is used again."""
+    mode = state.mode & 0o777
+    if (entry.mode, entry.uid, entry.gid) == (mode, state.uid, state.gid):
+        return entry
+    return entry._replace(mode=mode, uid=state.uid, gid=state.gid)
 
 
 def busy_file_error(path: str) -> Trouble:

@@ -133,6 +133,7 @@ def _with_targets(
 ) -> Iterator[FoundPath]:
     """Yield the paths, and after each symlink that leads out of the home its targets, once."""
     known: set[str] = set()
+    owner = home.path.stat().st_uid
     for source in paths:
         yield source
         if source[2].kind != "symlink":
@@ -157,7 +158,8 @@ def _with_targets(
             except CouldNotLook as why:
                 omitted.missing.append(MissingFile(home.name_of(path), reason_without_name(why)))
                 continue
-            if _lent(home, state):
+            # Root must not copy files of other users than the home's owner.
+            if state.kind == "file" and (os.geteuid() != 0 or owner in (0, state.uid)):
                 yield home.name_of(path), name, state
 
 
@@ -180,12 +182,6 @@ def _behind(home: Home, real: Path, vaults: set[Path], omitted: OmittedPaths) ->
         for name in sorted(files):
             if not (here in vaults and BESIDE.fullmatch(name)):
                 yield here / name
-
-
-def _lent(home: Home, state: Snapshot) -> bool:
-    """Whether the home's owner owns a file outside: root must not copy other users' files."""
-    owner = home.path.stat().st_uid
-    return state.kind == "file" and (os.geteuid() != 0 or owner == 0 or state.uid == owner)
 
 
 def _walk(

@@ -30,7 +30,7 @@ from hermes_doctor.sqlite.saved_rows import (
     query_function,
 )
 from hermes_doctor.sqlite.schema import SHADOWS
-from hermes_doctor.sqlite.unsaved_messages import Transcript, UnsavedMessages, find_unsaved
+from hermes_doctor.sqlite.unsaved_messages import Transcript, find_unsaved
 
 _VIRTUAL = "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND rootpage = 0"
 _INDEX = pattern(r"(?i)CREATE VIRTUAL TABLE\s+(IF NOT EXISTS\s+)?[\w\"'`\[\]]+\s+USING\s+fts5\b")
@@ -170,11 +170,8 @@ def _columns(database: sqlite3.Connection, table: str) -> list[str]:
     """The columns of the saved table; raise if the database lacks one, which would lose values."""
     saved, there = (columns_of(database, table, schema) for schema in ("saved", "main"))
     if unknown := [column for column in saved if column not in there]:
-        raise CannotFix(
-            "{table} of the backup has an unknown column: {unknown}",
-            table=table,
-            unknown=unknown[0],
-        )
+        what = "{table} of the backup has an unknown column: {unknown}"
+        raise CannotFix(what, table=table, unknown=unknown[0])
     return saved
 
 
@@ -291,7 +288,13 @@ def add_unsaved_messages(
                 _append_messages(database, session, messages)
     if plan is not None and plan.virtual:
         rebuild_search.rebuild_tables(copy, plan)
-    return _sentences(unsaved)
+    added = count(unsaved.count, "message")
+    sessions = count(len(unsaved.addable), "session")
+    verb = "was" if unsaved.count == 1 else "were"
+    sentences = [f"{added} of {sessions} {verb} added. No message of the database was changed."]
+    for reason, number in unsaved.left.items():
+        sentences.append(f"{count(number, 'message')} cannot be added: {reason}.")
+    return sentences
 
 
 def _append_messages(
@@ -316,13 +319,3 @@ def _calls(text: Value) -> int:
     except ValueError:
         return 0
     return len(calls) if isinstance(calls, list) else 0
-
-
-def _sentences(unsaved: UnsavedMessages) -> list[str]:
-    added = count(unsaved.count, "message")
-    sessions = count(len(unsaved.addable), "session")
-    verb = "was" if unsaved.count == 1 else "were"
-    sentences = [f"{added} of {sessions} {verb} added. No message of the database was changed."]
-    for why, number in unsaved.left.items():
-        sentences.append(f"{count(number, 'message')} cannot be added: {why}.")
-    return sentences

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -83,12 +83,7 @@ def catalog_of(connection: sqlite3.Connection) -> Catalog:
     return Catalog(tuple(SchemaRow(*row) for row in rows))
 
 
-TakeOut = Callable[[Path, Sequence[str]], None]
-
-
-def rebuild_foreign(
-    copy: Path, indexes: Sequence[fulltext.FulltextIndex], take_out: TakeOut
-) -> list[str]:
+def rebuild_foreign(copy: Path, indexes: Sequence[fulltext.FulltextIndex]) -> list[str]:
     """Save their rows and fill new tables with them; raise if that text is damaged too."""
     sentences = []
     for index in indexes:
@@ -97,12 +92,16 @@ def rebuild_foreign(
                 "{index} stores no text from which it could be rebuilt", index=shown([index.name])
             )
         settings = [] if index.external else _put_by(copy, index)
-        take_out(copy, [index.name])
+        _take_out(copy, [index.name])
         with open_copy(copy) as connection:
             if index.external:
                 fulltext.fill(connection, index, permit=allow_view)
             else:
-                _fill_foreign(connection, index, settings)
+                fulltext.create(connection, index)
+                fulltext.refill(connection, index, _aside(index))
+                fulltext.clear_settings(connection, index)
+                fulltext.apply_settings(connection, index, settings)
+                connection.execute(f"DROP TABLE {_aside(index)}")
             (rows,) = connection.execute(fulltext.row_count_sql(index)).fetchone()
         whence = "its table" if index.external else "the text it keeps"
         sentences.append(f"{shown([index.name])} was rebuilt from {whence}, {rows} rows.")
@@ -129,18 +128,6 @@ def _put_by(copy: Path, index: fulltext.FulltextIndex) -> list[tuple[str, object
         ) from why
 
 
-def _fill_foreign(
-    connection: sqlite3.Connection,
-    index: fulltext.FulltextIndex,
-    settings: list[tuple[str, object]],
-) -> None:
-    fulltext.create(connection, index)
-    fulltext.refill(connection, index, _aside(index))
-    fulltext.clear_settings(connection, index)
-    fulltext.apply_settings(connection, index, settings)
-    connection.execute(f"DROP TABLE {_aside(index)}")
-
-
 def rebuild_tables(copy: Path, blueprint: Blueprint | None) -> list[str]:
     """Remove the full-text tables and create them again, with their triggers.
 
@@ -150,9 +137,11 @@ def rebuild_tables(copy: Path, blueprint: Blueprint | None) -> list[str]:
         tables = _declared(connection, "table")
         triggers = _declared(connection, "trigger")
     virtual = {name: sql for name, sql in tables.items() if FTS.match(sql)}
-    wanted = dict(blueprint.triggers) if blueprint else {}
-    virtual = (dict(blueprint.virtual) if blueprint else {}) | virtual
-    known = {*HERMES_FULLTEXT, *(blueprint.virtual if blueprint else ())}
+    wanted, views, known = dict[str, str](), dict[str, str](), {*HERMES_FULLTEXT}
+    if blueprint:
+        wanted, views = dict(blueprint.triggers), dict(blueprint.views)
+        known |= {*blueprint.virtual}
+        virtual = {**blueprint.virtual, **virtual}
     opens = {name: sql for name, sql in virtual.items() if not foreign_tokenizer(sql)}
     indexes = fulltext.parse_indexes(opens, wanted | triggers)
     own = [index for index in indexes if index.name in known]
@@ -161,11 +150,10 @@ def rebuild_tables(copy: Path, blueprint: Blueprint | None) -> list[str]:
         own = []  # only tables that are not Hermes' own are damaged
     if not (own or theirs) or not all(index.table or index.external for index in own):
         raise CannotFix("the source of its search index is unknown")
-    sentences = rebuild_foreign(copy, theirs, _take_out) if theirs else []
+    sentences = rebuild_foreign(copy, theirs)
     if own:
         _take_out(copy, [index.name for index in own])
     missing = {name: sql for name, sql in wanted.items() if name not in triggers}
-    views = dict(blueprint.views) if blueprint else {}
     sentences = _fill(copy, own, missing, views) + sentences
     with open_copy(copy) as connection:  # a new connection, without cached state
         for index in (*own, *theirs):
@@ -173,9 +161,7 @@ def rebuild_tables(copy: Path, blueprint: Blueprint | None) -> list[str]:
             if index in own and index.external:
                 with allow_view(connection, index):
                     fulltext.check_integrity(connection, index, compare_content=True)
-        if integrity_errors(
-            connection, 1
-        ):  # pages of a table that was already missing from the schema
+        if integrity_errors(connection, 1):  # pages of a table that was missing from the schema
             connection.execute("VACUUM")
     return sentences
 

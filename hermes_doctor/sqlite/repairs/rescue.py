@@ -57,9 +57,8 @@ def restore_from_copy(copy: Path, candidates: Sequence[DatabaseCopy]) -> list[st
         sentences = [f"It is {where} of {when:%Y-%m-%d %H:%M} UTC; what came later is not in it."]
         return [*sentences, "It may be of another home."] if candidate_copy.doubtful else sentences
     if own and len(own) < len(candidates):
-        raise CannotFix(
-            "every older copy is damaged, too, except copies that may be of another home"
-        )
+        what = "every older copy is damaged, too, except copies that may be of another home"
+        raise CannotFix(what)
     raise CannotFix("every older copy is damaged, too")
 
 
@@ -191,9 +190,8 @@ def _merged(copy: Path, rescued: Path, account: SalvageResult) -> list[str]:
                 if table.kept and table.name != "schema_version":
                     # If the log has only part of some rows, the rows of the copy are better.
                     count, clashing = _rows(database, table.name, newer=not table.partial)
-                    sentences += (
-                        [f"{table.name}: {count:,} newer rows from the log."] if count else []
-                    )
+                    if count:
+                        sentences.append(f"{table.name}: {count:,} newer rows from the log.")
                     if clashing:
                         sentences.append(
                             f"{table.name}: {clashing:,} rows of the log were left out: the copy "
@@ -214,15 +212,10 @@ def _rows(database: sqlite3.Connection, table: str, *, newer: bool) -> tuple[int
     # With another unique column (a title), REPLACE could delete a different row of the copy.
     keys = database.execute(f"PRAGMA main.index_list({quote_name(table)})").fetchall()
     newer = newer and not any(unique and origin != "pk" for _, _, unique, origin, _ in keys)
-    new = (
-        f"SELECT {columns} FROM rescued.{quote_name(table)} "
-        f"EXCEPT SELECT {columns} FROM main.{quote_name(table)}"
-    )
+    name, way = quote_name(table), "REPLACE" if newer else "IGNORE"
+    new = f"SELECT {columns} FROM rescued.{name} EXCEPT SELECT {columns} FROM main.{name}"
     wanted = database.execute(f"SELECT count(*) FROM ({new})").fetchone()[0]
-    way = "REPLACE" if newer else "IGNORE"
-    done = database.execute(
-        f"INSERT OR {way} INTO main.{quote_name(table)} ({columns}) {new}"
-    ).rowcount
+    done = database.execute(f"INSERT OR {way} INTO main.{name} ({columns}) {new}").rowcount
     return done, wanted - done
 
 
@@ -254,9 +247,8 @@ def create_empty(copy: Path, plan: Blueprint, lost: str, rows: Refusal) -> list[
             database.execute("PRAGMA journal_mode=WAL")
             created = {row[0] for row in database.execute("SELECT name FROM sqlite_master")}
     except sqlite3.Error as error:
-        raise CannotFix(
-            "SQLite cannot create the new database ({error})", error=name_of(error)
-        ) from error
+        what = "SQLite cannot create the new database ({error})"
+        raise CannotFix(what, error=name_of(error)) from error
     expected = [table.name for table in plan.tables.values() if not table.created_on_demand]
     if missing := [name for name in expected if name not in created]:
         raise CannotFix("the new database lacks the table {table}", table=missing[0])

@@ -120,7 +120,7 @@ class IndexEvidence:
         self.indexes = [index for index in catalog.indexes if index.table == table]
         self.walks = {index.name: trees.walk_index(survey, index.root) for index in self.indexes}
         full = [index for index in self.indexes if not index.partial]
-        sound = [full_index for full_index in full if self.walks[full_index.name].whole]
+        sound = [index for index in full if self.walks[index.name].whole]
         self.whole = bool(sound)
         """At least one index is complete, so it names every row."""
         self.known = bool(full) or any(tree.leaves for tree in copies)
@@ -160,14 +160,8 @@ class IndexEvidence:
     def lacks(self, rowid: int, values: Mapping[str, Value | LostValue]) -> bool:
         """Whether an index is complete around the key of this row, but has no entry for it."""
         if self._spans is None:
-            full = [index for index in self.indexes if not index.partial]
-            self._spans = [
-                (
-                    full_index,
-                    CompleteRanges(self.survey, full_index.root, len(full_index.columns) + 1),
-                )
-                for full_index in full
-            ]
+            full = [(i, len(i.columns) + 1) for i in self.indexes if not i.partial]
+            self._spans = [(i, CompleteRanges(self.survey, i.root, width)) for i, width in full]
         for index, spans in self._spans:
             if all(column in values for column in index.columns):
                 wanted = sort_key([*(values[column] for column in index.columns), rowid])
@@ -181,12 +175,9 @@ class IndexEvidence:
             if index.columns == (column,) and not index.partial and self.whole:
                 if not self.walks[index.name].whole:
                     continue
-                values_of_column = frozenset(
-                    values[0]
-                    for values, _ in self.entries(index)
-                    if not isinstance(values[0], LostValue)
-                )
-                return values_of_column if self.whole else None
+                values = (values[0] for values, _ in self.entries(index))
+                known = frozenset(v for v in values if not isinstance(v, LostValue))
+                return known if self.whole else None
         return None
 
 

@@ -134,7 +134,9 @@ class Loader:
                 elif texts is not None and texts.heal(row):
                     tally.restore(FROM_FULLTEXT_COPIES)
                     values = shape.values(row)
-                elif _doubtful(row, texts):
+                elif ReplacedText in map(type, row.values) or (
+                    row.bad_overflow and not (texts is not None and texts.agree(row))
+                ):
                     tally.partial += 1
                     _doubt(loaded, row, account.doubtful_columns(stand.layout, row))
                 else:
@@ -181,13 +183,6 @@ class Loader:
 def _doubt(loaded: LoadedTable, row: Row, columns: Sequence[str]) -> None:
     key = account.key_of(loaded.pages.layout, row)
     loaded.tally.incomplete.add(account.DOUBTFUL, columns, key)
-
-
-def _doubtful(row: Row, texts: FulltextCopies | None) -> bool:
-    """Whether a completely read row may still be wrong."""
-    if row.bad_overflow and not (texts is not None and texts.agree(row)):
-        return True
-    return ReplacedText in map(type, row.values)
 
 
 def _belongs(layout: Layout, row: Row) -> bool:
