@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.core.system import time_limits
+from hermes_doctor.core.system import limits
 from hermes_doctor.sqlite.header import MAGIC, Header
 from hermes_doctor.sqlite.pages import (
     INTERIOR,

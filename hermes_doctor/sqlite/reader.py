@@ -77,10 +77,10 @@ class Reader:
         could not be limited.
         """
         with self.guard:
-            limit = None if seconds is None else time_limits.stretch(seconds)
+            limit = None if seconds is None else limits.stretch(seconds)
             answer = self.answer(sql, limit, None if tables is None else list(tables))
         if answer["error"] == query_process.NO_THREAD:
-            raise CouldNotLook(memory_limit.NO_THREAD)
+            raise CouldNotLook(limits.NO_THREAD)
         return QueryResult(**answer)
 
     def answer(self, sql: str, seconds: float | None, tables: list[str] | None) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from typing import Any
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook, Trouble
+from hermes_doctor.core.system import open_files
 from hermes_doctor.core.system.files import MEGABYTE, list_folder, read, snapshot
-from hermes_doctor.hermes.processes import open_files
 
 RUN_FILE = "run.json"
 FINAL_STATES = frozenset({"done", "partly", "rolled-back", "abandoned", "undone"})

@@ -148,10 +148,30 @@ class _Root:
         """Start to encrypt a backup; return where to write its content."""
         if not isinstance(id, str) or not BACKUP.fullmatch(id):
             raise CouldNotLook("this is not the id of a backup")
-        if self._to is not None:
-            self._target = self._to
-            if self._target.is_dir():
-                self._target /= f"{id}{archive.SUFFIX}"
+        with self._started() as passed:
+            content = self._stream(passed)
+            if self._to is None:
+                written = self._stream(passed)
+            else:
+                self._target = self._to / f"{id}{age.SUFFIX}" if self._to.is_dir() else self._to
+                written = self._running.enter_context(age.new_archive(self._target))
+            running = age.encrypting(self._keys, stdin=content, stdout=written)
+            self._running.enter_context(running)
+        return self._give(0)
+
+    def decrypt(self) -> OpenFile:
+        """Start to decrypt; return where to read the content, or where to write the archive."""
+        with self._started() as passed:
+            source = self._stream(passed) if self._source is None else self._source
+            words = self._keys.decrypt_arguments()
+            running = age.run(words, self._keys, stdin=source, stdout=self._stream(passed))
+            self._running.enter_context(running)
+        return self._give(0)
+
+    @contextmanager
+    def _started(self) -> Iterator[ExitStack]:
+        """Start age; yield what is closed here once it has it."""
+        self.abandon()
         try:
             with ExitStack() as passed:
                 yield passed

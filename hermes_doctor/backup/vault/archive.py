@@ -158,38 +158,37 @@ def import_archive(vault: Vault, copy: NamedCopy) -> Backup:
             if digest != entry.sha256:
                 raise Trouble(_CHANGED, archive=copy.path.name, file=entry.path)
         if left:
-            what = (
-                "{archive} is damaged: {file} is missing. Nothing was changed. Use another archive."
+            name = next(iter(left.values())).path
+            raise Trouble(
+                "{archive} is damaged: {file} is missing. Nothing was changed. Use another "
+                "archive.",
+                archive=copy.path.name,
+                file=name,
             )
-            raise Trouble(what, archive=path.name, file=next(iter(left.values())).path)
         return finish_import(vault, backup._replace(folder=partial))
 
 
 @contextmanager
 def _opened(copy: NamedCopy) -> Iterator[tuple[Backup, tarfile.TarFile]]:
     """Open an archive: its manifest, and the rest of it as a stream."""
-    with as_owner_of(path) as here:
-        source = open_regular(here)
-    try:
-        with age.run(lock.decrypt_arguments(), lock, stdin=source) as process:
-            assert process.stdout is not None
-            try:
-                with tarfile.open(fileobj=process.stdout, mode="r|") as tar:
-                    first = tar.next()
-                    fits = first and first.name == MANIFEST and first.size <= 256 * MEGABYTE
-                    stream = tar.extractfile(first) if first and fits else None
-                    if stream is None:
-                        what = "{file} does not contain a backup of hermes-doctor."
-                        raise Trouble(what, file=path.name)
-                    backup = parse(path, stream.read())
-                    refuse_invalid_entries(backup, path.name)
-                    yield backup, tar
-                    while process.stdout.read(MEGABYTE):  # to the end, so age checks everything
-                        pass
-            except (tarfile.TarError, EOFError):
-                age.blame(process)
-                raise Trouble(
-                    "{file} is damaged or incomplete. Use another archive.", file=path.name
-                ) from None
-    finally:
-        os.close(source)
+    path = copy.path
+    with age_of_root.decrypted(copy) as plain:
+        try:
+            with tarfile.open(fileobj=plain.stream, mode="r|") as tar:
+                first = tar.next()
+                fits = first and first.name == MANIFEST and first.size <= 256 * MEGABYTE
+                stream = tar.extractfile(first) if first and fits else None
+                if stream is None:
+                    raise Trouble(
+                        "{file} does not contain a backup of hermes-doctor.", file=path.name
+                    )
+                backup = parse(path, stream.read())
+                refuse_invalid_entries(backup, path.name)
+                yield backup, tar
+                while plain.stream.read(MEGABYTE):  # to the end, so age checks everything
+                    pass
+        except (tarfile.TarError, EOFError):
+            plain.blame()
+            raise Trouble(
+                "{file} is damaged or incomplete. Use another archive.", file=path.name
+            ) from None

@@ -147,8 +147,9 @@ def examine(vault: Vault, copy: HermesBackup) -> VerifyResult:
     try:
         with vault.unfinished() as partial:
             backup, missing = extract(vault, copy, partial)
-            wrong = try_restore(vault, backup)
-            return VerifyResult(wrong, missing, len(backup.entries), backup.size)
+            return VerifyResult(
+                try_restore(vault, backup), missing, len(backup.entries), backup.size
+            )
     except _UNREADABLE as error:
         return VerifyResult([_said(error)], [], 0, 0)
 
@@ -213,27 +214,32 @@ def _prefix(names: list[str]) -> str:
     return ""
 
 
-def _of_snapshot(path: Path, partial: Path) -> Iterator[tuple[str, int, int, IO[bytes]]]:
-    files = _manifest(path)
-    check_free_space(partial, sum(files.values()))
+def _of_snapshot(copy: HermesBackup, partial: Path) -> Iterator[tuple[str, int, int, IO[bytes]]]:
+    files = _manifest(copy)
+    check_free_space(partial, sum(size for size in files.values()))
     for listed, size in files.items():
         _refuse_odd(listed)
         name = str(PurePosixPath(listed))
         if is_process_file(name):
             continue
-        state = snapshot(path / name)
-        if state.kind == "absent":
-            continue
-        if state.size != size:
-            what = "{name} has {bytes:,} bytes instead of {expected:,}"
-            raise CouldNotLook(what, name=name, bytes=state.size, expected=size)
-        for end in ("", "-wal", "-journal"):
-            beside = snapshot(path / (name + end))
-            if beside.kind == "file" and (not end or name.endswith(".db")):
-                with as_owner_of(path / name) as here:
-                    fd = open_regular(here.with_name(here.name + end), follow=False)
-                mode = beside.mode & 0o777
-                yield name + end, mode, beside.mtime_ns, os.fdopen(fd, "rb")
+        for end in ("", "-wal", "-journal") if name.endswith(".db") else ("",):
+            try:
+                fd = copy.open(name + end)
+            except FileNotFoundError:
+                if not end:
+                    break
+                continue
+            file = os.fdopen(fd, "rb")
+            state = Snapshot.of(os.fstat(fd))
+            if not end and state.size != size:
+                file.close()
+                raise CouldNotLook(
+                    "{name} has {bytes:,} bytes instead of {expected:,}",
+                    name=name,
+                    bytes=state.size,
+                    expected=size,
+                )
+            yield name + end, state.mode & 0o777, state.mtime_ns, file
 
 
 def _manifest(copy: HermesBackup) -> dict[str, int]:
@@ -289,5 +295,8 @@ def import_backup(vault: Vault, copy: HermesBackup) -> Backup:
         with vault.unfinished() as partial:
             return finish_import(vault, extract(vault, copy, partial)[0])
     except _UNREADABLE as error:
-        what = "{copy} cannot be used: {reason}. Nothing was changed."
-        raise Trouble(what, copy=copy.name, reason=_said(error)) from None
+        raise Trouble(
+            "{copy} cannot be used: {reason}. Nothing was changed.",
+            copy=copy.name,
+            reason=_said(error),
+        ) from None

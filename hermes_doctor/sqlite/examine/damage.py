@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from hermes_doctor.core.lazy import pattern
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.core.system import time_limits
+from hermes_doctor.core.system import limits
 from hermes_doctor.sqlite.blueprint import quote_name
 from hermes_doctor.sqlite.pages import (
     INDEX_INTERIOR,
@@ -195,7 +195,7 @@ def find_owners(
 ) -> PageOwners:
     """Walk each b-tree (name, root page, whether it is a table) until the time is over."""
     owners = PageOwners()
-    end = time.monotonic() + time_limits.stretch(seconds)
+    end = time.monotonic() + limits.stretch(seconds)
     for name, root, table in [(SCHEMA, 1, True), *trees]:
         todo = [root]
         while todo:

@@ -18,7 +18,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from hermes_doctor.core.model import CouldNotLook
-from hermes_doctor.core.system import time_limits
+from hermes_doctor.core.system import limits
 from hermes_doctor.core.system.files import open_regular
 from hermes_doctor.sqlite import log_ancestry, query_process, wal
 from hermes_doctor.sqlite.blueprint import quote_name

@@ -313,7 +313,7 @@ class Examination:
         """
         assert self.found.catalog is not None
         seconds = self.seconds if pragma == "quick_check" else condition.ATTRIBUTION_SECONDS
-        clock, limit = time_limits.Stopwatch(), 3600.0 if self.deep else seconds
+        clock, limit = limits.Stopwatch(), 3600.0 if self.deep else seconds
         schema = reader.ask("SELECT count(*) FROM sqlite_master", seconds)
         if schema.error:
             return [("", schema)]
