@@ -320,8 +320,8 @@ def test_looking_changes_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_without_proc(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there is no /proc no check crashes, and the same gateway is found and felt."""
-    for name in ("gateway_processes._PROC", "open_files._TABLE"):
-        monkeypatch.setattr(f"hermes_doctor.hermes.processes.{name}", Path("/nowhere"))
+    for name in ("hermes.processes.gateway_processes._PROC", "core.system.open_files._TABLE"):
+        monkeypatch.setattr(f"hermes_doctor.{name}", Path("/nowhere"))
     monkeypatch.setattr("hermes_doctor.hermes.processes.process_stat._has_proc", lambda: False)
     with fake_gateway.gateway(home, platforms=SERVES) as running:
         results, _ = examine(Probes(Home(home)), checks())
