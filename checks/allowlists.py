@@ -6,18 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import (
-    CouldNotLook,
-    Evidence,
-    Finding,
-    Probes,
-    Severity,
-    Skip,
-    check,
-    count,
-    text,
-)
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 from hermes_doctor.api.settings import display_path, ignored_allowlists
+from hermes_doctor.api.tools import count
 
 if TYPE_CHECKING:
     from hermes_doctor.api.settings import PlatformAdmission

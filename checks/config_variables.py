@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, sentences, text
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, text
 from hermes_doctor.api.edits import Drop, Edit, Put
 from hermes_doctor.api.providers import (
     Resolved,
@@ -17,6 +17,7 @@ from hermes_doctor.api.providers import (
     severity_if_broken,
 )
 from hermes_doctor.api.settings import UnresolvedReference, provider_mistakes
+from hermes_doctor.api.tools import sentences
 
 
 @check(id="config-variables", group="configuration", codes=["CFG-UNRESOLVED"], by_release=True)

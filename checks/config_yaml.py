@@ -13,14 +13,12 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
-    clock,
-    listed,
-    sentences,
     settings,
     text,
 )
 from hermes_doctor.api.providers import routes
 from hermes_doctor.api.settings import deprecated_settings, display_path, misspelt_keys
+from hermes_doctor.api.tools import clock, listed, sentences
 
 
 @check(id="config-yaml", group="configuration", codes=["CFG-YAML"])

@@ -5,19 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
-from hermes_doctor.api import (
-    Evidence,
-    Finding,
-    NamedTuple,
-    Probes,
-    Severity,
-    ago,
-    check,
-    clock,
-    count,
-    text,
-)
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, text
 from hermes_doctor.api.stores import CronJob
+from hermes_doctor.api.tools import NamedTuple, ago, clock, count
 
 _LATE = timedelta(minutes=10)
 _SETTLED = timedelta(minutes=5)

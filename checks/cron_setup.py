@@ -6,21 +6,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import (
-    Evidence,
-    Finding,
-    Probes,
-    Severity,
-    Skip,
-    ago,
-    check,
-    count,
-    listed,
-    snapshot,
-    text,
-)
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, snapshot, text
 from hermes_doctor.api.gateway import Gateway
 from hermes_doctor.api.stores import CronJob
+from hermes_doctor.api.tools import ago, count, listed
 
 if TYPE_CHECKING:
     from hermes_doctor.api.stores import UndeliverableTarget

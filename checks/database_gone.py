@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.api import (
-    CACHES,
     CouldNotLook,
     Evidence,
     Finding,
@@ -15,11 +14,10 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
-    sentences,
-    size,
     snapshot,
     text,
 )
+from hermes_doctor.api.tools import CACHES, sentences, size
 
 if TYPE_CHECKING:
     from hermes_doctor.api.database import DatabaseCopy, LostFile

@@ -7,21 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.api import (
-    CACHES,
     CouldNotLook,
     Evidence,
     Finding,
     Probes,
     Severity,
     Skip,
-    ago,
     check,
-    loss,
-    sentences,
-    size,
     snapshot,
     text,
 )
+from hermes_doctor.api.tools import CACHES, ago, loss, sentences, size
 
 if TYPE_CHECKING:
     from hermes_doctor.api.database import DatabaseCopy, FirstPageFault

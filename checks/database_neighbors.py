@@ -5,25 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from hermes_doctor.api import (
-    Evidence,
-    Finding,
-    Probes,
-    Severity,
-    Skip,
-    Snapshot,
-    check,
-    count,
-    listed,
-    size,
-    snapshot,
-    text,
-)
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, snapshot, text
 from hermes_doctor.api.database import (
     DANGLING_CONVERSATIONS,
     UNREADABLE_RESPONSES,
     set_aside_logs,
 )
+from hermes_doctor.api.tools import Snapshot, count, listed, size
 
 
 @check(id="sqlite-library", group="databases", codes=["DB-SQLITE-WALRESET"], needs="gateway")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.api import (
-    CACHES,
     CouldNotLook,
     Evidence,
     Finding,
@@ -16,13 +15,9 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
-    count,
-    listed,
-    loss,
-    sentences,
-    shown,
     text,
 )
+from hermes_doctor.api.tools import CACHES, count, listed, loss, sentences, shown
 
 if TYPE_CHECKING:
     from hermes_doctor.api.database import Condition, Damage

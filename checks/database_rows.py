@@ -5,17 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from hermes_doctor.api import (
-    Evidence,
-    Finding,
-    NamedTuple,
-    Probes,
-    Severity,
-    Skip,
-    check,
-    count,
-    text,
-)
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
+from hermes_doctor.api.tools import NamedTuple, count
 
 Release = tuple[int, ...]
 _CODES = ["DB-ACTIVE-NULL", "DB-TITLES", "DB-JSON", "DB-SCHEMAVERSION"]

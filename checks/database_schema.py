@@ -7,20 +7,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import (
-    CouldNotLook,
-    Evidence,
-    Finding,
-    NamedTuple,
-    Probes,
-    Severity,
-    Skip,
-    check,
-    count,
-    listed,
-    sentences,
-    text,
-)
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
+from hermes_doctor.api.tools import NamedTuple, count, listed, sentences
 
 if TYPE_CHECKING:
     from hermes_doctor.api.database import ChangedPart, MissingPart, Structure

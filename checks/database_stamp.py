@@ -11,20 +11,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hermes_doctor.api import (
-    CouldNotLook,
-    Evidence,
-    Finding,
-    NamedTuple,
-    Probes,
-    Severity,
-    Skip,
-    check,
-    clock,
-    moment,
-    read_json,
-    text,
-)
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
+from hermes_doctor.api.tools import NamedTuple, clock, moment, read_json
 
 _NAME = "state.db"
 _TOKEN = "SELECT value FROM state_meta WHERE key = 'db_file_generation'"

@@ -12,14 +12,12 @@ from hermes_doctor.api import (
     Probes,
     Severity,
     Skip,
-    Snapshot,
     check,
-    count,
-    shorten,
     snapshot,
     text,
 )
 from hermes_doctor.api.stores import redact_log_text
+from hermes_doctor.api.tools import Snapshot, count, shorten
 
 _INSIDE = ("state.db", "logs/gateway.log", "logs/agent.log", "kanban.db")
 _MEANT = ("HERMES_HOME_MODE", "HERMES_SKIP_CHMOD", "HERMES_CONTAINER")

@@ -14,14 +14,10 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
-    clock,
-    count,
-    duration,
-    read_json,
-    size,
     snapshot,
     text,
 )
+from hermes_doctor.api.tools import clock, count, duration, read_json, size
 
 if TYPE_CHECKING:
     from hermes_doctor.api.gateway import ProcessDetails

@@ -10,18 +10,15 @@ from hermes_doctor.api import (
     CouldNotLook,
     Evidence,
     Finding,
-    NamedTuple,
     Probes,
     Severity,
     Skip,
     check,
-    clock,
-    listed,
-    shorten,
     snapshot,
     text,
 )
 from hermes_doctor.api.stores import redact_log_text
+from hermes_doctor.api.tools import NamedTuple, clock, listed, shorten
 
 if TYPE_CHECKING:
     from hermes_doctor.api.gateway import (

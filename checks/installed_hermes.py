@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, count, text
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
 from hermes_doctor.api.gateway import Environments
+from hermes_doctor.api.tools import count
 
 _CODES = ["UPD-VENV-BROKEN", "UPD-TWO-VENVS", "UPD-CONFLICT-MARKERS", "UPD-STASH"]
 

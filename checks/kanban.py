@@ -7,18 +7,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from hermes_doctor.api import (
-    CouldNotLook,
-    Evidence,
-    Finding,
-    NamedTuple,
-    Probes,
-    Severity,
-    check,
-    count,
-    listed,
-    text,
-)
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, check, text
+from hermes_doctor.api.tools import NamedTuple, count, listed
 
 _PATIENCE = 600
 """Seconds after a claim expires; the dispatcher would have released it ten times by then."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, listed, pattern, text
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, text
 from hermes_doctor.api.edits import Drop, Edit, Put, Rename
 from hermes_doctor.api.providers import (
     ConfiguredRoute,
@@ -20,6 +20,7 @@ from hermes_doctor.api.providers import (
     severity_if_broken,
 )
 from hermes_doctor.api.settings import urls
+from hermes_doctor.api.tools import listed, pattern
 
 _FAULTS = {
     "comment": "a comment",

@@ -16,11 +16,9 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
-    clock,
-    count,
-    pattern,
     text,
 )
+from hermes_doctor.api.tools import clock, count, pattern
 
 if TYPE_CHECKING:
     from hermes_doctor.api.gateway import Runtime

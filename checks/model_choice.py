@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import (
-    Evidence,
-    Finding,
-    Probes,
-    Severity,
-    Skip,
-    check,
-    listed,
-    sentences,
-    text,
-)
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
 from hermes_doctor.api.edits import Drop, Edit, Put, Rename, Unset
 from hermes_doctor.api.providers import (
     ConfiguredRoute,
@@ -29,6 +19,7 @@ from hermes_doctor.api.providers import (
     to_plain_types,
 )
 from hermes_doctor.api.settings import WrongShape, provider_mistakes, urls
+from hermes_doctor.api.tools import listed, sentences
 
 if TYPE_CHECKING:
     from hermes_doctor.api.providers import SideTask

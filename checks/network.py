@@ -6,19 +6,9 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import (
-    CouldNotLook,
-    Evidence,
-    Finding,
-    Probes,
-    Severity,
-    Skip,
-    check,
-    listed,
-    sentences,
-    text,
-)
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 from hermes_doctor.api.providers import redact_for_display
+from hermes_doctor.api.tools import listed, sentences
 
 if TYPE_CHECKING:
     from hermes_doctor.api.gateway import HostResult, Unit

@@ -5,20 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import (
-    CouldNotLook,
-    Evidence,
-    Finding,
-    Probes,
-    Severity,
-    Skip,
-    check,
-    listed,
-    text,
-)
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 from hermes_doctor.api.gateway import PROGRAMS
 from hermes_doctor.api.providers import Text, redact_for_display
 from hermes_doctor.api.settings import PlatformBlock
+from hermes_doctor.api.tools import listed
 
 if TYPE_CHECKING:
     from hermes_doctor.api.providers import Resolved, ResolvedValue, Source

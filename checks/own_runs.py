@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import (
-    CouldNotLook,
-    Evidence,
-    Finding,
-    Probes,
-    Severity,
-    check,
-    clock,
-    count,
-    text,
-)
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, check, text
+from hermes_doctor.api.tools import clock, count
 
 
 @check(id="unfinished-runs", group="doctor", codes=["RUN-CUTOFF"])

@@ -6,18 +6,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import (
-    CouldNotLook,
-    Evidence,
-    Finding,
-    Probes,
-    Severity,
-    check,
-    clock,
-    count,
-    duration,
-    text,
-)
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, check, text
+from hermes_doctor.api.tools import clock, count, duration
 
 if TYPE_CHECKING:
     from hermes_doctor.api.gateway import Connection, Gateway, PlatformConnections

@@ -7,22 +7,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import (
-    CouldNotLook,
-    Evidence,
-    Finding,
-    NamedTuple,
-    Probes,
-    Severity,
-    Skip,
-    check,
-    clock,
-    pattern,
-    sentences,
-    shorten,
-    text,
-)
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 from hermes_doctor.api.stores import redact_log_text
+from hermes_doctor.api.tools import NamedTuple, clock, pattern, sentences, shorten
 
 if TYPE_CHECKING:
     from hermes_doctor.api.gateway import Gateway, PlatformState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, pattern, sentences, text
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, text
 from hermes_doctor.api.edits import Assign, Drop, Edit, Put, Rename, Unset
 from hermes_doctor.api.providers import (
     ConfiguredRoute,
@@ -16,6 +16,7 @@ from hermes_doctor.api.providers import (
     routes,
 )
 from hermes_doctor.api.settings import urls
+from hermes_doctor.api.tools import pattern, sentences
 
 _DOUBLED = pattern(r"(?i)/(?:chat/completions|completions|responses|embeddings|models)/*$")
 _MESSAGES = pattern(r"(?i)/messages/*$")

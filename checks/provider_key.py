@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import (
-    CouldNotLook,
-    Evidence,
-    Finding,
-    Probes,
-    Severity,
-    check,
-    pattern,
-    sentences,
-    text,
-)
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, check, text
 from hermes_doctor.api.edits import Put
 from hermes_doctor.api.providers import (
     ConfiguredRoute,
@@ -31,6 +21,7 @@ from hermes_doctor.api.providers import (
     variable,
 )
 from hermes_doctor.api.settings import urls
+from hermes_doctor.api.tools import pattern, sentences
 
 _LOGINS = ("anthropic", "copilot", "lmstudio")
 """Providers whose login may be outside the home, or that need no key."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, sentences, text
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, text
 from hermes_doctor.api.edits import Put
 from hermes_doctor.api.providers import (
     RELAY_KEY,
@@ -22,6 +22,7 @@ from hermes_doctor.api.providers import (
     vendor_of,
 )
 from hermes_doctor.api.settings import urls
+from hermes_doctor.api.tools import sentences
 
 if TYPE_CHECKING:
     from hermes_doctor.api.providers import ProviderEntry, Text

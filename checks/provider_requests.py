@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import (
-    CouldNotLook,
-    Evidence,
-    Finding,
-    Probes,
-    Severity,
-    Skip,
-    check,
-    clock,
-    count,
-    text,
-)
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 from hermes_doctor.api.providers import (
     ConfiguredRoute,
     Credential,
@@ -26,6 +15,7 @@ from hermes_doctor.api.providers import (
     resolved_or_skip,
     routes,
 )
+from hermes_doctor.api.tools import clock, count
 
 if TYPE_CHECKING:
     from hermes_doctor.api.providers import AskAttempt, AskRecord, Trial

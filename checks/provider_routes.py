@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import (
-    Evidence,
-    Finding,
-    NamedTuple,
-    Probes,
-    Severity,
-    check,
-    sentences,
-    text,
-)
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, text
 from hermes_doctor.api.edits import Drop, Edit, Put
 from hermes_doctor.api.providers import (
     ConfiguredRoute,
@@ -27,6 +18,7 @@ from hermes_doctor.api.providers import (
     to_plain_types,
 )
 from hermes_doctor.api.settings import WrongShape, misspellings, provider_mistakes
+from hermes_doctor.api.tools import NamedTuple, sentences
 
 
 @check(

@@ -6,18 +6,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import (
-    CouldNotLook,
-    Evidence,
-    Finding,
-    NamedTuple,
-    Probes,
-    Severity,
-    Skip,
-    check,
-    shorten,
-)
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check
 from hermes_doctor.api.stores import redact_log_text
+from hermes_doctor.api.tools import NamedTuple, shorten
 
 if TYPE_CHECKING:
     from hermes_doctor.api.stores import RecordedCause

@@ -7,19 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import (
-    Evidence,
-    Finding,
-    Probes,
-    Severity,
-    Skip,
-    check,
-    pattern,
-    shorten,
-    snapshot,
-    text,
-)
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, snapshot, text
 from hermes_doctor.api.stores import redact_log_text
+from hermes_doctor.api.tools import pattern, shorten
 
 if TYPE_CHECKING:
     from hermes_doctor.api.providers import Text

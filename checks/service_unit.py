@@ -8,19 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import (
-    CouldNotLook,
-    Evidence,
-    Finding,
-    Probes,
-    Severity,
-    Skip,
-    check,
-    duration,
-    listed,
-    text,
-)
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 from hermes_doctor.api.stores import redact_name
+from hermes_doctor.api.tools import duration, listed
 
 if TYPE_CHECKING:
     from hermes_doctor.api.gateway import Unit

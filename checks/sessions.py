@@ -13,12 +13,11 @@ from hermes_doctor.api import (
     Severity,
     Skip,
     check,
-    count,
-    pattern,
     snapshot,
     text,
 )
 from hermes_doctor.api.stores import redact_log_text
+from hermes_doctor.api.tools import count, pattern
 
 if TYPE_CHECKING:
     from hermes_doctor.api.providers import Resolved

@@ -7,21 +7,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import (
-    CouldNotLook,
-    Evidence,
-    Finding,
-    Probes,
-    Severity,
-    Skip,
-    check,
-    clock,
-    count,
-    duration,
-    listed,
-    text,
-)
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 from hermes_doctor.api.providers import is_unset
+from hermes_doctor.api.tools import clock, count, duration, listed
 
 if TYPE_CHECKING:
     from hermes_doctor.api.settings import Platform

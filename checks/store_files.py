@@ -9,16 +9,14 @@ from hermes_doctor.api import (
     CouldNotLook,
     Evidence,
     Finding,
-    NamedTuple,
     Probes,
     Severity,
     check,
-    count,
-    sentences,
     snapshot,
     text,
 )
 from hermes_doctor.api.stores import StoreFile, redact_name
+from hermes_doctor.api.tools import NamedTuple, count, sentences
 
 _CODES = {
     "jobs": "CRON-JOBS-CORRUPT",

@@ -7,21 +7,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import (
-    Evidence,
-    Finding,
-    Partly,
-    Probes,
-    Severity,
-    ago,
-    check,
-    clock,
-    count,
-    duration,
-    text,
-)
+from hermes_doctor.api import Evidence, Finding, Partly, Probes, Severity, check, text
 from hermes_doctor.api.settings import is_id
 from hermes_doctor.api.stores import redact_log_text
+from hermes_doctor.api.tools import ago, clock, count, duration
 
 if TYPE_CHECKING:
     from hermes_doctor.api.settings import PlatformAdmission

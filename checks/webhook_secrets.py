@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from hermes_doctor.api import (
-    CouldNotLook,
-    Evidence,
-    Finding,
-    Probes,
-    Severity,
-    Skip,
-    check,
-    read_json,
-    text,
-)
+from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 from hermes_doctor.api.settings import PlatformBlock
+from hermes_doctor.api.tools import read_json
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]", "ip6-localhost", "ip6-loopback")
 _OPEN_TO_ALL = "INSECURE_NO_AUTH"

@@ -13,18 +13,16 @@ from hermes_doctor.api import (
     CouldNotLook,
     Evidence,
     Finding,
-    NamedTuple,
     Probes,
     Severity,
     Skip,
     check,
-    pattern,
-    read_json,
     snapshot,
     text,
 )
 from hermes_doctor.api.settings import PlatformBlock
 from hermes_doctor.api.stores import redact_log_text
+from hermes_doctor.api.tools import NamedTuple, pattern, read_json
 
 if TYPE_CHECKING:
     from hermes_doctor.api.gateway import Packages

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, clock, fix, text
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, text
 from hermes_doctor.api.edits import Assign, Drop, Put, Rename, Unset
 from hermes_doctor.api.settings import IgnoredSetting, ignored_settings, referenced_value
+from hermes_doctor.api.tools import clock
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Step

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, Finding, Fix, Probes, Safety, count, fix, snapshot, text
+from hermes_doctor.api import CannotFix, Finding, Fix, Probes, Safety, fix, snapshot, text
+from hermes_doctor.api.tools import count
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Step

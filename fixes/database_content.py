@@ -6,18 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import (
-    CannotFix,
-    CouldNotLook,
-    Finding,
-    Probes,
-    Safety,
-    count,
-    fix,
-    listed,
-    snapshot,
-    text,
-)
+from hermes_doctor.api import CannotFix, CouldNotLook, Finding, Probes, Safety, fix, snapshot, text
+from hermes_doctor.api.tools import count, listed
 
 if TYPE_CHECKING:
     from hermes_doctor.api import ReplaceDatabase, Step

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, pattern, text
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, text
 from hermes_doctor.api.edits import Assign, Put, ReplaceLine, Unset
 from hermes_doctor.api.providers import strip_faults
 from hermes_doctor.api.settings import differing_keys, lines_of, odd_lines
+from hermes_doctor.api.tools import pattern
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Step

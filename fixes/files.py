@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, list_folder, snapshot
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, snapshot
+from hermes_doctor.api.tools import list_folder
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Step

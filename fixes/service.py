@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, listed, text
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, text
+from hermes_doctor.api.tools import listed
 
 if TYPE_CHECKING:
     from hermes_doctor.api import Step

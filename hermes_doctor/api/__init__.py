@@ -32,6 +32,7 @@ says in `losses` what is lost, a watch never applies it, and `--yes` only if its
 
 What only some plugins need is in topics:
 
+- `hermes_doctor.api.tools`: words for people, files, patterns and named tuples.
 - `hermes_doctor.api.repairs`: functions that turn a finding into steps, or repair a database copy.
 - `hermes_doctor.api.edits`: edits of config.yaml and .env, for findings and fixes.
 - `hermes_doctor.api.settings`: what the settings say, and what is wrong in them.
@@ -45,9 +46,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes_doctor.core.home import CACHES, Home, loss
-from hermes_doctor.core.lazy import NamedTuple, import_on_first_use, pattern
-from hermes_doctor.core.message import ago, clock, count, duration, listed, sentences, shorten, text
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.lazy import import_on_first_use
+from hermes_doctor.core.message import text
 from hermes_doctor.core.model import (
     CannotFix,
     CouldNotLook,
@@ -58,15 +59,7 @@ from hermes_doctor.core.model import (
     Severity,
     Skip,
 )
-from hermes_doctor.core.system.files import (
-    Snapshot,
-    list_folder,
-    moment,
-    read_json,
-    shown,
-    size,
-    snapshot,
-)
+from hermes_doctor.core.system.files import snapshot
 from hermes_doctor.diagnosis.plugins.declare import Check, Fix, check, fix
 from hermes_doctor.diagnosis.probes.probes import Probes
 
@@ -99,7 +92,6 @@ else:
     )
     __all__ = [
         *_steps,
-        "CACHES",
         "CannotFix",
         "Check",
         "CouldNotLook",
@@ -107,29 +99,13 @@ else:
         "Finding",
         "Fix",
         "Home",
-        "NamedTuple",
         "Partly",
         "Probes",
         "Safety",
         "Severity",
         "Skip",
-        "Snapshot",
-        "ago",
         "check",
-        "clock",
-        "count",
-        "duration",
         "fix",
-        "list_folder",
-        "listed",
-        "loss",
-        "moment",
-        "pattern",
-        "read_json",
-        "sentences",
-        "shorten",
-        "shown",
-        "size",
         "snapshot",
         "text",
     ]

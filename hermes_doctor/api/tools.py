@@ -1,0 +1,26 @@
+"""Words for people, files, patterns and named tuples."""
+
+from hermes_doctor.core.home import CACHES, loss
+from hermes_doctor.core.lazy import NamedTuple, pattern
+from hermes_doctor.core.message import ago, clock, count, duration, listed, sentences, shorten
+from hermes_doctor.core.system.files import Snapshot, list_folder, moment, read_json, shown, size
+
+__all__ = [
+    "CACHES",
+    "NamedTuple",
+    "Snapshot",
+    "ago",
+    "clock",
+    "count",
+    "duration",
+    "list_folder",
+    "listed",
+    "loss",
+    "moment",
+    "pattern",
+    "read_json",
+    "sentences",
+    "shorten",
+    "shown",
+    "size",
+]
