@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, settings, text
 from hermes_doctor.api.providers import Resolved
-from hermes_doctor.api.settings import (
-    OddLine,
-    differing_keys,
-    display_path,
-    is_needed,
-    line_of_expansion,
-    odd_lines,
-    odd_ports,
-    overridden_settings,
-    repeated_variables,
-)
 from hermes_doctor.api.stores import redact_name
 
 _CONVERTS = (0, 19)
@@ -138,7 +127,7 @@ def env_lines(probes: Probes) -> Iterator[Finding]:
     if env is None:
         raise Skip("no .env")
     resolved = probes.settings.resolved()
-    for odd_line in odd_lines(env, resolved.world):
+    for odd_line in settings.odd_lines(env, resolved.world):
         lost = odd_line.other if odd_line.kind == "joined" else odd_line.name
         silences = _silences(resolved, odd_line, lost)
         yield Finding(
@@ -154,23 +143,23 @@ def env_lines(probes: Probes) -> Iterator[Finding]:
         )
 
 
-def _silences(resolved: Resolved, odd_line: OddLine, lost: str) -> bool:
+def _silences(resolved: Resolved, odd_line: settings.OddLine, lost: str) -> bool:
     """Whether the bot or a platform fails without the variable, and it is set nowhere else."""
     if odd_line.mended or odd_line.kind == "valueless":
         return False
     value = resolved.world.variables.get(lost)
     if value and value.source.line != odd_line.number:
         return False
-    return is_needed(resolved, lost)
+    return settings.is_needed(resolved, lost)
 
 
-def _severity(odd_line: OddLine, *, silences: bool) -> Severity:
+def _severity(odd_line: settings.OddLine, *, silences: bool) -> Severity:
     if silences:
         return Severity.ERROR
     return Severity.INFO if odd_line.mended or not odd_line.known else Severity.WARNING
 
 
-def _title(odd_line: OddLine) -> str:
+def _title(odd_line: settings.OddLine) -> str:
     name = redact_name(odd_line.name)
     if odd_line.kind == "colon":
         return text(
@@ -191,7 +180,7 @@ def _title(odd_line: OddLine) -> str:
     return text(".env line {line}: {name} without a value", line=odd_line.number, name=name)
 
 
-def _detail(odd_line: OddLine, lost: str, *, silences: bool) -> str:
+def _detail(odd_line: settings.OddLine, lost: str, *, silences: bool) -> str:
     if odd_line.mended:
         return "Hermes splits the line itself and rewrites the file at its next start."
     if silences:
@@ -210,7 +199,7 @@ def _detail(odd_line: OddLine, lost: str, *, silences: bool) -> str:
     return "Hermes ignores the line."
 
 
-def _masked_line(odd_line: OddLine) -> str:
+def _masked_line(odd_line: settings.OddLine) -> str:
     """Return the line without its values."""
     name = redact_name(odd_line.name)
     if odd_line.kind == "colon":
@@ -233,7 +222,7 @@ def env_duplicates(probes: Probes) -> Iterator[Finding]:
     if env is None:
         raise Skip("no .env")
     resolved = probes.settings.resolved()
-    for repeated_variable in repeated_variables(env, resolved.world):
+    for repeated_variable in settings.repeated_variables(env, resolved.world):
         name = redact_name(repeated_variable.name)
         yield Finding(
             code="ENV-DUP",
@@ -241,7 +230,7 @@ def env_duplicates(probes: Probes) -> Iterator[Finding]:
                 Severity.INFO
                 if repeated_variable.same
                 else Severity.ERROR
-                if repeated_variable.erased and is_needed(resolved, repeated_variable.name)
+                if repeated_variable.erased and settings.is_needed(resolved, repeated_variable.name)
                 else Severity.WARNING
             ),
             title=(
@@ -323,7 +312,7 @@ def env_expansion(probes: Probes) -> Iterator[Finding]:
     env = probes.settings.env()
     if env is None:
         raise Skip("no .env")
-    line = line_of_expansion(env)
+    line = settings.line_of_expansion(env)
     if line is None:
         return
     yield Finding(
@@ -346,7 +335,7 @@ def env_ports(probes: Probes) -> Iterator[Finding]:
     resolved = probes.settings.resolved()
     if not resolved.platforms:
         raise Skip("no platform is set up")
-    for odd_port in odd_ports(resolved):
+    for odd_port in settings.odd_ports(resolved):
         yield Finding(
             code="ENV-PORT",
             severity=Severity.CRITICAL if odd_port.fatal else Severity.WARNING,
@@ -402,7 +391,7 @@ def env_readings(probes: Probes) -> Iterator[Finding]:
     routes = [resolved.main, resolved.used, *resolved.fallback]
     keys = [route.key for route in routes if route and route.key]
     used = {(key.source.via or key.source).name: key for key in keys}
-    for differing_key in differing_keys(resolved.world):
+    for differing_key in settings.differing_keys(resolved.world):
         if differing_key.name in used and used[differing_key.name].faults:
             continue  # faults of keys in use have their own code
         title, detail, what = _CAUSES[differing_key.cause]
@@ -424,8 +413,8 @@ def env_shadows(probes: Probes) -> Iterator[Finding]:
     document = resolved.world.document
     if document.fault or not document.values:
         raise Skip("config.yaml has no readable settings")
-    for overridden_setting in overridden_settings(resolved):
-        name = display_path(overridden_setting.path)
+    for overridden_setting in settings.overridden_settings(resolved):
+        name = settings.display_path(overridden_setting.path)
         inside = overridden_setting.source.kind == "env"
         yield Finding(
             code="ENV-SHADOWS-CONFIG",
