@@ -118,7 +118,7 @@ def read(folder: Path) -> RuleSource:
 def _rule(raw: Mapping[str, Any], samples: list[Sample]) -> Rule:
     allow(raw, _RULE_FIELDS)
     line = _line(raw)
-    follow = _follower(raw["followed_by"]) if "followed_by" in raw else None
+    follow = _follower(raw["followed_by"], line) if "followed_by" in raw else None
     code, fix = text(raw, "code"), raw.get("fix")
     if not CODE.fullmatch(code):
         raise RuleError(f"`code` {code!r} is made of capitals, digits and hyphens")
@@ -155,9 +155,9 @@ def _rule(raw: Mapping[str, Any], samples: list[Sample]) -> Rule:
         within=span(raw, "within", "0s"),
         followed_by=follow[0] if follow else None,
         follows_within=follow[1] if follow else 0.0,
-        cleared_by=_lines(raw, "cleared_by"),
-        given_up_by=_lines(raw, "given_up_by"),
-        answered_by=_lines(raw, "answered_by"),
+        cleared_by=_lines(raw, "cleared_by", line),
+        given_up_by=_lines(raw, "given_up_by", line),
+        answered_by=_lines(raw, "answered_by", line),
         incident_by=texts(raw, "incident_by"),
         settle=span(raw, "settle", "0s"),
         per_session=flag(raw, "per_session"),
@@ -213,7 +213,9 @@ def _sample(rule: Rule, line: LinePattern, raw: Mapping[str, Any]) -> Sample:
     return Sample(rule, line, texts(raw, "examples"), texts(raw, "near"))
 
 
-def _line(raw: Mapping[str, Any], level: str = "warning") -> LinePattern:
+def _line(
+    raw: Mapping[str, Any], level: str = "warning", loggers: Sequence[str] = ()
+) -> LinePattern:
     pattern = text(raw, "pattern")
     for fault in patterns.faults(pattern, FIELDS):
         raise RuleError(f"`pattern` {fault}")
@@ -222,22 +224,23 @@ def _line(raw: Mapping[str, Any], level: str = "warning") -> LinePattern:
         pattern=_ANYWHERE % pattern if flag(raw, "anywhere") else pattern,
         literals=patterns.literals(pattern),
         level=choice(raw, "level", names, level).upper(),
-        loggers=texts(raw, "logger"),
+        loggers=texts(raw, "logger") if "logger" in raw else loggers,
         traceback=flag(raw, "traceback"),
         exception=flag(raw, "exception"),
     )
 
 
-def _follower(raw: Any) -> tuple[LinePattern, float]:
+def _follower(raw: Any, line: LinePattern) -> tuple[LinePattern, float]:
     if not isinstance(raw, dict):
         raise RuleError("`followed_by` is a mapping")
     allow(raw, _LINE_FIELDS | {"within"})
     if not texts(raw, "examples"):
         raise RuleError("`followed_by` needs `examples`")
-    return _line(raw), span(raw, "within", "5m")
+    return _line(raw, loggers=line.loggers), span(raw, "within", "5m")
 
 
-def _lines(raw: Mapping[str, Any], name: str) -> tuple[LinePattern, ...]:
+def _lines(raw: Mapping[str, Any], name: str, line: LinePattern) -> tuple[LinePattern, ...]:
+    """Read the lines that end a problem; they have the loggers of the rule if they name none."""
     failure = raw.get(name, [])
     if not isinstance(failure, list) or not all(isinstance(one, dict) for one in failure):
         raise RuleError(f"`{name}` is a list of mappings")
@@ -245,7 +248,7 @@ def _lines(raw: Mapping[str, Any], name: str) -> tuple[LinePattern, ...]:
         allow(one, _LINE_FIELDS)
         if not texts(one, "examples"):
             raise RuleError(f"`{name}` needs `examples`")
-    return tuple(_line(one, "info") for one in failure)
+    return tuple(_line(one, "info", line.loggers) for one in failure)
 
 
 def _versions(raw: Mapping[str, Any]) -> str:

@@ -37,7 +37,10 @@ class RuleError(Exception):
 def mappings(
     path: Path, what: str, faults: list[RuleMistake]
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield each item of a file's only list, with the line on which it starts."""
+    """Yield each item of a file's only list, with the line on which it starts.
+
+    A mapping `defaults` beside the list has the fields of all items that do not say otherwise.
+    """
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -66,15 +69,19 @@ def mappings(
     ) as error:
         faults.append(RuleMistake(path, 1, f"cannot be read: {error}"))
         return
-    items = content.get(what) if isinstance(content, dict) else None
-    if node is None or not isinstance(items, list) or set(content) != {what}:
-        faults.append(RuleMistake(path, 1, f"must hold `{what}:`, a list, and nothing else"))
+    content = {"defaults": {}} | content if isinstance(content, dict) else {}
+    items, defaults = content.get(what), content.get("defaults")
+    is_list = isinstance(items, list)
+    lists = [value.value for key, value in node.value if key.value == what] if is_list else []
+    if len(lists) != 1 or set(content) != {what, "defaults"}:
+        problem = f"must hold `{what}:`, a list, perhaps `defaults:`, and nothing else"
+        faults.append(RuleMistake(path, 1, problem))
         return
-    nodes = node.value[0][1].value
-    for one, raw in zip(nodes, items, strict=True):
+    for one, raw in zip(lists[0], items, strict=True):
         number = one.start_mark.line + 1
-        if isinstance(raw, dict) and all(isinstance(key, str) for key in raw):
-            yield number, raw
+        item = defaults | raw if isinstance(raw, dict) and isinstance(defaults, dict) else {0: raw}
+        if all(isinstance(key, str) for key in item):
+            yield number, item
         else:
             faults.append(RuleMistake(path, number, "must be a mapping of names to values"))
 
