@@ -113,7 +113,12 @@ def _next(resolved: Resolved, reference: UnresolvedReference) -> str:
 
 def _severity(resolved: Resolved, reference: UnresolvedReference) -> Severity:
     if reference.path[0] == "model":
-        return _of_the_model(resolved, reference)
+        main = routes(resolved)[0]
+        if reference.path[-1] not in ("base_url", "api_base", "api_key", "api"):
+            return main.severity
+        sources = [value.source for value in (main.route.key, main.route.base_url) if value]
+        counts = any(source.name == ".".join(map(str, reference.path)) for source in sources)
+        return main.severity if counts else Severity.INFO
     entry = next(
         (e for e in provider_entries(resolved.world) if e.path == reference.path[:2]), None
     )
@@ -121,15 +126,6 @@ def _severity(resolved: Resolved, reference: UnresolvedReference) -> Severity:
         return severity_if_broken(resolved, entry)
     link = next((way for way in routes(resolved) if way.path == reference.path[:-1]), None)
     return link.severity if link else Severity.WARNING
-
-
-def _of_the_model(resolved: Resolved, reference: UnresolvedReference) -> Severity:
-    main = routes(resolved)[0]
-    if reference.path[-1] not in ("base_url", "api_base", "api_key", "api"):
-        return main.severity
-    sources = [value.source for value in (main.route.key, main.route.base_url) if value]
-    counts = any(source.name == ".".join(map(str, reference.path)) for source in sources)
-    return main.severity if counts else Severity.INFO
 
 
 def _edits(resolved: Resolved, reference: UnresolvedReference) -> tuple[Edit, ...]:

@@ -146,16 +146,11 @@ def _can_be_made(probes: Probes, path: Path, structure: Structure, part: Missing
     return not probes.databases.query(path, query).rows
 
 
-def _copies(probes: Probes, path: Path, structure: Structure) -> int:
-    """Count the rows of missing tables whose text only a search index still has."""
-    queries = filter(None, map(structure.copies_query, structure.missing))
-    answers = [probes.databases.query(path, query).rows for query in queries]
-    return sum(rows[0][0] for rows in answers if rows)
-
-
 def _unlike(probes: Probes, path: Path, name: str, structure: Structure) -> Finding:
     missing, changed = structure.missing, structure.changed
-    copies = _copies(probes, path, structure)
+    queries = filter(None, map(structure.copies_query, structure.missing))
+    answers = [probes.databases.query(path, query).rows for query in queries]
+    copies = sum(rows[0][0] for rows in answers if rows)
     weighed = [_weigh_copies(copies)] if copies else []
     weighed += [_weigh(probes, missing)] if missing and not copies else []
     weighed += [_weigh_changed(changed)] if changed else []
@@ -217,7 +212,7 @@ _LACKS = {
 
 
 def _title(name: str, missing: list[tuple[str, list[str]]], changed: int) -> str:
-    lacking = listed([_count(kind, len(names)) for kind, names in missing])
+    lacking = listed([count(len(names), kind, _PLURALS.get(kind, "")) for kind, names in missing])
     if missing and changed:
         return text(
             "{name} lacks {missing} and has {changed} defined wrongly",
@@ -309,10 +304,6 @@ def _weigh_healed(probes: Probes, kinds: set[str]) -> tuple[Severity, str]:
             "Hermes adds what is missing at its next start, as after each update."
         )
     return Severity.INFO, "Hermes adds what is missing at its next start."
-
-
-def _count(kind: str, number: int) -> str:
-    return count(number, kind, _PLURALS.get(kind, ""))
 
 
 def _plural(kind: str, number: int) -> str:

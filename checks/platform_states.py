@@ -149,7 +149,7 @@ def platform_states(probes: Probes) -> Iterator[Finding | CouldNotLook]:
 def _judge(
     probes: Probes, gateway: Gateway, platform: Platform, claim: PlatformState
 ) -> Iterator[Finding]:
-    words = _words(probes, gateway, platform)
+    words = [word for word in _all_words(probes, gateway) if platform.name in word.logger]
     if claim.state == "connected":
         yield from _silently_gone(platform, words)
         return
@@ -456,11 +456,6 @@ def _newer(probes: Probes, gateway: Gateway, platform: Platform) -> bool:
     file = {".env": probes.settings.env, "config.yaml": probes.settings.config}.get(place)
     found = file() if file else None
     return found is not None and found.snapshot.mtime_ns / 1e9 >= gateway.started_at.timestamp()
-
-
-def _words(probes: Probes, gateway: Gateway, platform: Platform) -> list[GatewayLogLine]:
-    """Return the log entries of a platform; none if the log cannot be read."""
-    return [word for word in _all_words(probes, gateway) if platform.name in word.logger]
 
 
 def _all_words(probes: Probes, gateway: Gateway) -> list[GatewayLogLine]:

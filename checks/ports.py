@@ -75,7 +75,7 @@ def _same_gateway(
         detail=text(
             "Only the first to start gets the port; the other receives nothing. The fix sets "
             "{setting} to {port}.",
-            setting=_setting(movable),
+            setting=movable.variable or ".".join(_path(movable)),
             port=free,
         ),
         evidence=tuple(_evidence(listening_port) for listening_port in (first, second)),
@@ -145,10 +145,6 @@ def _beside(home: Home) -> list[Home]:
     except CouldNotLook:
         return []
     return [Home(path) for path in paths if path != home.path]
-
-
-def _setting(door: ListeningPort) -> str:
-    return door.variable or ".".join(_path(door))
 
 
 def _path(door: ListeningPort) -> tuple[str, ...]:

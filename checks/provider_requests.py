@@ -82,7 +82,9 @@ def provider_answers(probes: Probes) -> Iterator[Finding | CouldNotLook]:
                 answer=_answer(trial),
             )
             continue
-        yield _finding(trial, bridged=bridged)
+        kind = trial.verdict.kind if trial.verdict else "down"
+        finding = _problem(kind, trial.name, trial.route.path, bridged=bridged)
+        yield finding._replace(evidence=tuple(_evidence(trial)))
 
 
 @check(id="provider-asked", group="connections", codes=_CODES, needs="ask")
@@ -127,12 +129,6 @@ def _of_attempt(attempt: AskAttempt, record: AskRecord) -> Iterator[Finding]:
         since=record.at,
         evidence=(Evidence("hermes-doctor ask", asked),),
     )
-
-
-def _finding(trial: Trial, *, bridged: bool) -> Finding:
-    kind = trial.verdict.kind if trial.verdict else "down"
-    finding = _problem(kind, trial.name, trial.route.path, bridged=bridged)
-    return finding._replace(evidence=tuple(_evidence(trial)))
 
 
 def _problem(kind: str, name: str, path: str, *, bridged: bool) -> Finding:

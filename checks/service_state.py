@@ -156,7 +156,10 @@ def _hopeless(unit: Unit, more: tuple[Evidence, ...]) -> Finding:
 def _loop(probes: Probes, unit: Unit) -> Loop | None:
     """Detect repeated restarts from the supervisor's counter or the gateway's own records."""
     again = unit.number("NRestarts")
-    life = _life(unit)
+    began, ended = (
+        unit.number(f"ExecMain{what}TimestampMonotonic") / 1e6 for what in ("Start", "Exit")
+    )
+    life = ended - began if ended >= began > 0 else None
     if unit.is_between_starts and again >= _FEW and (life is None or life < _SHORT):
         return Loop(_status(unit), (_seen(unit),))
     if unit.systemd and again < _FEW:
@@ -192,14 +195,6 @@ def _ends(probes: Probes, now: datetime) -> tuple[int, tuple[Evidence, ...]]:
     most = max(set(codes), key=codes.count)
     what = f"{codes.count(most)} of the last {len(lives)} runs ended with exit status {most}"
     return most, (Evidence("logs/gateway-exit-diag.log", what),)
-
-
-def _life(unit: Unit) -> float | None:
-    """Return the seconds that the last main process ran; None if the supervisor does not say."""
-    began, ended = (
-        unit.number(f"ExecMain{what}TimestampMonotonic") / 1e6 for what in ("Start", "Exit")
-    )
-    return ended - began if ended >= began > 0 else None
 
 
 def _since(unit: Unit) -> datetime | None:

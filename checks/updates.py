@@ -130,20 +130,17 @@ def update_receipts(probes: Probes) -> Iterator[Finding]:
     """Did the last `hermes update` finish and start the gateway again?"""
     receipt, marker = probes.hermes.update_receipt(), probes.hermes.pending_restart()
     if marker is not None and (receipt is None or marker.at > receipt.at):
-        yield from _interrupted(probes, marker.at, marker.pid)
+        if marker.pid and _still_runs(probes, marker.pid, marker.at):
+            raise Skip("an update is running")
+        seen = (Evidence(_MARKER, text("written {time}", time=clock(marker.at))),)
+        if _is_current(probes, probes.hermes.code_commit(), marker.at) or _started_by_log(
+            probes, marker.at
+        ):
+            yield _leftover(_MARKER, seen, marker.at)
+        elif not probes.gateway.running():  # another check compares a running gateway with its code
+            yield _not_started(marker.at, seen)
     elif receipt is not None:
         yield from _finished(probes, receipt)
-
-
-def _interrupted(probes: Probes, at: datetime, pid: int | None) -> Iterator[Finding]:
-    """Judge an update that changed the code and has not restarted the gateways since."""
-    if pid and _still_runs(probes, pid, at):
-        raise Skip("an update is running")
-    seen = (Evidence(_MARKER, text("written {time}", time=clock(at))),)
-    if _is_current(probes, probes.hermes.code_commit(), at) or _started_by_log(probes, at):
-        yield _leftover(_MARKER, seen, at)
-    elif not probes.gateway.running():  # another check compares a running gateway with its code
-        yield _not_started(at, seen)
 
 
 def _finished(probes: Probes, receipt: UpdateReceipt) -> Iterator[Finding]:

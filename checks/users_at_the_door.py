@@ -199,7 +199,8 @@ def refused_users(probes: Probes) -> Iterator[Finding | Partly]:
     paired = probes.stores.pairing().approved
     waiting = {(request.platform, request.user) for request in probes.stores.pairing().requests}
     left = 0
-    crowded = _crowded(refusals)
+    names = [refusal.platform for refusal in refusals]
+    crowded = {name for name in names if names.count(name) > _FEW}
     for refusal in refusals:
         door = doors.get(refusal.platform)
         if door and (door.admits(refusal.user) or refusal.user in paired.get(refusal.platform, ())):
@@ -221,12 +222,6 @@ def refused_users(probes: Probes) -> Iterator[Finding | Partly]:
                 number=left,
             )
         )
-
-
-def _crowded(refusals: list[Refusal]) -> set[str]:
-    """Return the platforms on which many strangers write to the bot."""
-    names = [refusal.platform for refusal in refusals]
-    return {name for name in names if names.count(name) > _FEW}
 
 
 def _refused(
