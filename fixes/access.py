@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, Step, fix
 from hermes_doctor.api.edits import Assign, Drop, Put, Unset
+from hermes_doctor.api.repairs import (
+    admit_user,
+    approve_pairing,
+    edit_config,
+    edit_env,
+    mirror_user,
+    move_pairing,
+    restart_if_running,
+    unlock_pairing,
+)
 from hermes_doctor.api.settings import ignored_allowlists
-
-if TYPE_CHECKING:
-    from hermes_doctor.api import Step
 
 
 @fix(id="add-allowed-user", codes=["AUTHZ-UNAUTHORIZED"], safety=Safety.CONFIRM, personal=True)
 def add_allowed_user(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Add the refused user to the allowlist."""
-    from hermes_doctor.api.repairs import admit_user
-
     user = finding.data.get("user")
     if not isinstance(user, str):
         raise CannotFix("The log contains no valid user id. Add the id to the allowlist yourself.")
@@ -27,8 +31,6 @@ def add_allowed_user(probes: Probes, finding: Finding) -> Iterator[Step]:
 @fix(id="approve-pairing", codes=["PAIRING-WAITING"], safety=Safety.CONFIRM, personal=True)
 def approve_waiting(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Approve the user who waits to be paired."""
-    from hermes_doctor.api.repairs import approve_pairing, mirror_user
-
     platform, user = finding.data["platform"], finding.data["user"]
     yield from approve_pairing(probes, platform, user, finding.data["entry"])
     yield from mirror_user(probes, platform, user)
@@ -37,24 +39,18 @@ def approve_waiting(probes: Probes, finding: Finding) -> Iterator[Step]:
 @fix(id="clear-lockout", codes=["PAIRING-LOCKOUT"], safety=Safety.CONFIRM)
 def clear_lockout(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Allow pairing again after too many wrong codes."""
-    from hermes_doctor.api.repairs import unlock_pairing
-
     yield from unlock_pairing(probes, finding.data["platform"])
 
 
 @fix(id="merge-approvals", codes=["PAIRING-ASTRAY"], safety=Safety.CONFIRM, personal=True)
 def merge_approvals(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Move the approved user to where the gateway looks."""
-    from hermes_doctor.api.repairs import move_pairing
-
     yield from move_pairing(probes, finding.data["platform"], finding.data["user"])
 
 
 @fix(id="move-list", codes=["CFG-ALLOWLIST-KEY"], safety=Safety.CONFIRM)
 def move_list(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Move the allowlist from config.yaml to .env."""
-    from hermes_doctor.api.repairs import edit_config, edit_env, restart_if_running
-
     resolved = probes.settings.resolved()
     for ignored_allowlist in ignored_allowlists(resolved):
         if ignored_allowlist.path == finding.data["path"] and ignored_allowlist.variable:
@@ -77,8 +73,6 @@ def move_list(probes: Probes, finding: Finding) -> Iterator[Step]:
 @fix(id="set-policy", codes=["AUTHZ-OPEN-REFUSE", "PLATFORM-POLICY"], safety=Safety.CONFIRM)
 def set_policy(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Correct the access policy of the platform."""
-    from hermes_doctor.api.repairs import edit_config, edit_env, restart_if_running
-
     value = finding.data["value"]
     why = f"set the policy to {value}" if value else "remove it, so that the default applies"
     if "path" in finding.data:

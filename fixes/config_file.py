@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, text
+from hermes_doctor.api import CannotFix, Finding, Probes, ReplaceFile, Safety, Step, fix, text
 from hermes_doctor.api.edits import Assign, Drop, Put, Rename, Unset
-from hermes_doctor.api.settings import IgnoredSetting, ignored_settings, referenced_value
+from hermes_doctor.api.repairs import edit_config, edit_env, restart_if_running
+from hermes_doctor.api.settings import (
+    IgnoredSetting,
+    ignored_settings,
+    lookalikes,
+    referenced_value,
+    without_blanks,
+    yaml_mistake,
+)
 from hermes_doctor.api.tools import clock
-
-if TYPE_CHECKING:
-    from hermes_doctor.api import Step
 
 
 @fix(id="mend-yaml", codes=["CFG-YAML"], safety=Safety.CONFIRM)
 def mend_yaml(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Correct the mistake in config.yaml so that it parses."""
-    from hermes_doctor.api import ReplaceFile
-    from hermes_doctor.api.settings import yaml_mistake
-
     config = probes.settings.config()
     if config is None or config.fault is None:
         return
@@ -40,8 +42,6 @@ def mend_yaml(probes: Probes, finding: Finding) -> Iterator[Step]:
 @fix(id="restore-config", codes=["CFG-YAML"], safety=Safety.CONFIRM)
 def restore_config(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Restore the newest config.yaml that parses."""
-    from hermes_doctor.api import ReplaceFile
-
     config, copies = probes.settings.config(), probes.settings.config_copies()
     if config is None or config.fault is None:
         return
@@ -64,10 +64,6 @@ def restore_config(probes: Probes, finding: Finding) -> Iterator[Step]:
 @fix(id="straighten-config", codes=["CFG-LOOKALIKE"], safety=Safety.CONFIRM)
 def straighten_config(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Replace lookalike spaces and quotes in config.yaml."""
-    from hermes_doctor.api import ReplaceFile
-    from hermes_doctor.api.repairs import edit_config, restart_if_running
-    from hermes_doctor.api.settings import lookalikes, without_blanks
-
     config = probes.settings.config()
     if config is None or config.fault:
         return
@@ -100,8 +96,6 @@ _READ_AT_EVERY_MESSAGE = ("model", "providers", "custom_providers")
 )
 def rename_key(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Rename the key in config.yaml; keep its value."""
-    from hermes_doctor.api.repairs import edit_config, restart_if_running
-
     path, new = finding.data["path"], finding.data["new"]
     yield from edit_config(probes, f"rename it to {new}, which Hermes reads", Rename(path, new))
     yield from restart_if_running(
@@ -112,8 +106,6 @@ def rename_key(probes: Probes, finding: Finding) -> Iterator[Step]:
 @fix(id="reshape-platforms", codes=["CFG-IGNORED"], safety=Safety.CONFIRM)
 def reshape_platforms(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Write platforms in the form that Hermes reads."""
-    from hermes_doctor.api.repairs import edit_config, restart_if_running
-
     config = probes.settings.config()
     written = (config.values if config else None) or {}
     for ignored_setting in ignored_settings(probes.settings.resolved()):
@@ -146,8 +138,6 @@ def _edit(setting: IgnoredSetting, platforms: Any) -> Put:
 @fix(id="move-token", codes=["CFG-IGNORED"], safety=Safety.CONFIRM)
 def move_token(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Move the token to where Hermes reads it."""
-    from hermes_doctor.api.repairs import edit_config, edit_env, restart_if_running
-
     resolved = probes.settings.resolved()
     for ignored_setting in ignored_settings(resolved):
         if ignored_setting.path != finding.data["path"]:
@@ -189,8 +179,6 @@ def move_token(probes: Probes, finding: Finding) -> Iterator[Step]:
 @fix(id="move-port", codes=["PLATFORM-PORT-CLASH"], safety=Safety.CONFIRM)
 def move_port(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Move one of the two platforms to a free port."""
-    from hermes_doctor.api.repairs import edit_config, edit_env, restart_if_running
-
     variable, port = finding.data["variable"], finding.data["port"]
     why = f"use port {port}, which is free"
     if variable:
@@ -203,8 +191,6 @@ def move_port(probes: Probes, finding: Finding) -> Iterator[Step]:
 @fix(id="mend-session-reset", codes=["CFG-SESSION-RESET"], safety=Safety.CONFIRM)
 def mend_session_reset(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Correct the times at which conversations are reset."""
-    from hermes_doctor.api.repairs import edit_config, edit_env, restart_if_running
-
     if "variable" in finding.data:
         name = finding.data["variable"]
         yield from edit_env(probes, f"remove {name}, so that the default applies", Unset(name))

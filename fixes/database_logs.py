@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, snapshot
-
-if TYPE_CHECKING:
-    from hermes_doctor.api import Step
+from hermes_doctor.api import (
+    CannotFix,
+    Finding,
+    GatewayStep,
+    MoveAside,
+    Probes,
+    ReplaceDatabase,
+    Safety,
+    SaveLost,
+    Step,
+    fix,
+    repairs,
+    snapshot,
+)
+from hermes_doctor.api.repairs import add_rows, gateway_control, save_deleted_logs, set_log_aside
 
 
 @fix(id="checkpoint-wal", codes=["DB-WAL-HUGE"], safety=Safety.SAFE)
 def checkpoint_wal(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Merge the write-ahead log (-wal) into its database."""
-    from hermes_doctor.api import ReplaceDatabase
-
     path = probes.home / finding.subject
     yield ReplaceDatabase(
         path, lambda _: None, why="merge its write-ahead log (-wal) into it", expect=snapshot(path)
@@ -35,9 +43,6 @@ _HINT = (
 @fix(id="set-aside-log", codes=list(_PARTS), safety=Safety.CONFIRM)
 def set_aside_log(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Move a wrong write-ahead log or journal aside."""
-    from hermes_doctor.api import MoveAside
-    from hermes_doctor.api.repairs import set_log_aside
-
     path = probes.databases.condition(probes.home / finding.subject).files.path
     parts = [path.with_name(path.name + suffix) for suffix in _PARTS[finding.code]]
     there = [part for part in parts if snapshot(part).kind == "file"]
@@ -53,9 +58,6 @@ def set_aside_log(probes: Probes, finding: Finding) -> Iterator[Step]:
 @fix(id="add-log-rows", codes=["DB-WAL-ROWS"], safety=Safety.CONFIRM, optional=True)
 def add_log_rows(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Add rows of a write-ahead log to the message history."""
-    from hermes_doctor.api import MoveAside
-    from hermes_doctor.api.repairs import add_rows
-
     path = probes.databases.condition(probes.home / finding.data["database"]).files.path
     log = path.with_name(finding.subject)
     yield add_rows(probes, path, log)
@@ -65,8 +67,6 @@ def add_log_rows(probes: Probes, finding: Finding) -> Iterator[Step]:
 @fix(id="add-saved-rows", codes=["DB-SAVED-ROWS"], safety=Safety.CONFIRM, optional=True)
 def add_saved_rows(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Add messages from a backup to the message history."""
-    from hermes_doctor.api import repairs
-
     yield repairs.add_saved_rows(probes, finding.data["backup"], finding.data["database"])
 
 
@@ -77,8 +77,6 @@ def add_saved_rows(probes: Probes, finding: Finding) -> Iterator[Step]:
 )
 def save_deleted_log(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Save the deleted write-ahead log; stop nothing."""
-    from hermes_doctor.api.repairs import save_deleted_logs
-
     step = save_deleted_logs(probes, None)
     if step is None:
         raise CannotFix("No process has the deleted file open any longer. Run the check again.")
@@ -94,9 +92,6 @@ def save_deleted_log(probes: Probes, finding: Finding) -> Iterator[Step]:
 )
 def restart_after_saving(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Save deleted database files and restart the gateway."""
-    from hermes_doctor.api import GatewayStep, SaveLost
-    from hermes_doctor.api.repairs import gateway_control, save_deleted_logs
-
     service = gateway_control(probes)
     pid = service.running()
     if pid is None or finding.data.get("pid") != pid:

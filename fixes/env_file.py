@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, text
+from hermes_doctor.api import CannotFix, Finding, Probes, ReplaceFile, Safety, Step, fix, text
 from hermes_doctor.api.edits import Assign, Put, ReplaceLine, Unset
 from hermes_doctor.api.providers import strip_faults
+from hermes_doctor.api.repairs import edit_config, edit_env, refuse_managed, restart_if_running
 from hermes_doctor.api.settings import differing_keys, lines_of, odd_lines
 from hermes_doctor.api.tools import pattern
-
-if TYPE_CHECKING:
-    from hermes_doctor.api import Step
 
 
 @fix(id="comment-out", codes=["ENV-DUP", "ENV-SHADOWS-CONFIG"], safety=Safety.CONFIRM)
 def comment_out(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Comment out duplicate or overriding lines of .env."""
-    from hermes_doctor.api.repairs import edit_env, restart_if_running
-
     env = probes.settings.env()
     if env is None:
         return
@@ -42,8 +37,6 @@ def comment_out(probes: Probes, finding: Finding) -> Iterator[Step]:
 @fix(id="drop-blank", codes=["ENV-BLANK"], safety=Safety.SAFE)
 def drop_blank(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Remove the line without a value from .env."""
-    from hermes_doctor.api.repairs import edit_env, restart_if_running
-
     name = finding.data["name"]
     if name in probes.settings.resolved().world.readings.dotenv.again:
         raise CannotFix(
@@ -57,8 +50,6 @@ def drop_blank(probes: Probes, finding: Finding) -> Iterator[Step]:
 @fix(id="fill-in-token", codes=["PLATFORM-CREDENTIALS"], safety=Safety.CONFIRM)
 def fill_in_token(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Write the credential into .env under its own name."""
-    from hermes_doctor.api.repairs import edit_env, restart_if_running
-
     name, other = finding.data["variable"], finding.data["other"]
     value = probes.settings.resolved().world.getenv(other)
     if not value:
@@ -79,8 +70,6 @@ def make_webhook_secret(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Create a secret for the Telegram webhook in .env."""
     import secrets
 
-    from hermes_doctor.api.repairs import edit_env, restart_if_running
-
     why = f"set {_WEBHOOK_SECRET} to a new random secret"
     yield from edit_env(probes, why, Assign(_WEBHOOK_SECRET, secrets.token_hex(32)))
     yield from restart_if_running(probes, "platform")
@@ -89,8 +78,6 @@ def make_webhook_secret(probes: Probes, finding: Finding) -> Iterator[Step]:
 @fix(id="mend-env-line", codes=["ENV-LINE"], safety=Safety.SAFE)
 def mend_env_line(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Correct the malformed line of .env."""
-    from hermes_doctor.api.repairs import edit_env, restart_if_running
-
     env = probes.settings.env()
     if env is None:
         return
@@ -111,8 +98,6 @@ _COMMENT = pattern(r"\s(#.*)$")
 @fix(id="mend-key", codes=["CRED-SHAPE"], safety=Safety.SAFE)
 def mend_key(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Remove quotes, comments or `Bearer` from a key."""
-    from hermes_doctor.api.repairs import edit_config, edit_env, restart_if_running
-
     world = probes.settings.resolved().world
     name, kind = finding.data.get("name", ""), finding.data.get("kind")
     if kind == "config":
@@ -154,9 +139,6 @@ def _key(value: str | None) -> str:
 @fix(id="remove-nul", codes=["ENV-BOM"], safety=Safety.CONFIRM)
 def remove_nul(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Remove NUL bytes from .env."""
-    from hermes_doctor.api import ReplaceFile
-    from hermes_doctor.api.repairs import refuse_managed
-
     env = probes.settings.env()
     if env is None or b"\0" not in env.data:
         return
@@ -176,9 +158,6 @@ def remove_nul(probes: Probes, finding: Finding) -> Iterator[Step]:
 @fix(id="rewrite-env", codes=["ENV-BOM"], safety=Safety.SAFE)
 def rewrite_env(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Rewrite .env as UTF-8."""
-    from hermes_doctor.api import ReplaceFile
-    from hermes_doctor.api.repairs import refuse_managed
-
     env = probes.settings.env()
     if env is None or (env.mark is None and env.text is not None and b"\0" not in env.data):
         return
@@ -197,8 +176,6 @@ def rewrite_env(probes: Probes, finding: Finding) -> Iterator[Step]:
 @fix(id="set-home-channel", codes=["CRON-DELIVERY"], safety=Safety.CONFIRM)
 def set_home_channel(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Send job results to the only approved user."""
-    from hermes_doctor.api.repairs import edit_env, restart_if_running
-
     name, chat = finding.data["variable"], finding.data["chat"]
     yield from edit_env(probes, "send results to the only approved user", Assign(name, chat))
     yield from restart_if_running(probes, "platform")
@@ -207,8 +184,6 @@ def set_home_channel(probes: Probes, finding: Finding) -> Iterator[Step]:
 @fix(id="write-plainly", codes=["ENV-AMBIGUOUS"], safety=Safety.SAFE)
 def write_plainly(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Write the key in .env in plain form."""
-    from hermes_doctor.api.repairs import edit_env, restart_if_running
-
     for differing_key in differing_keys(probes.settings.resolved().world):
         if differing_key.name == finding.subject:
             yield from edit_env(

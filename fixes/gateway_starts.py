@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, CouldNotLook, Finding, Probes, Safety, fix, snapshot
-
-if TYPE_CHECKING:
-    from hermes_doctor.api import Step
+from hermes_doctor.api import (
+    CannotFix,
+    CouldNotLook,
+    Finding,
+    GatewayStep,
+    MoveAside,
+    Probes,
+    ResetFailed,
+    Safety,
+    Step,
+    fix,
+    snapshot,
+)
+from hermes_doctor.api.repairs import database_repair, gateway_control
+from hermes_doctor.api.stores import lacks_room
 
 
 def _refuse_full_disk(probes: Probes) -> None:
     """A gateway must not start on a full disk."""
-    from hermes_doctor.api.stores import lacks_room
-
     if lacks_room(probes.machine.space()):
         raise CannotFix(
             "The disk is full, so the gateway could not save anything. Free space first."
@@ -24,9 +32,6 @@ def _refuse_full_disk(probes: Probes) -> None:
 @fix(id="start-gateway", codes=["GW-DOWN", "DOCKER-S6-DOWN"], safety=Safety.SAFE)
 def start_gateway(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Start the gateway and check that it keeps running."""
-    from hermes_doctor.api import GatewayStep
-    from hermes_doctor.api.repairs import gateway_control
-
     _refuse_full_disk(probes)
     service = gateway_control(probes)
     if service.running() is not None:
@@ -88,9 +93,6 @@ _ENDED_BY_RESTART = [
 @fix(id="restart-gateway", codes=_ENDED_BY_RESTART, safety=Safety.CONFIRM, unattended=True)
 def restart_gateway(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Restart the gateway after its current answers."""
-    from hermes_doctor.api import GatewayStep
-    from hermes_doctor.api.repairs import gateway_control
-
     _refuse_full_disk(probes)
     service = gateway_control(probes)
     pid = service.running()
@@ -117,9 +119,6 @@ _METHODS = ["header", "indexes", "full text", "rows"]
 @fix(id="reset-gateway", codes=["GW-CRASH-LOOP", "GW-UNIT-FAILED"], safety=Safety.CONFIRM)
 def reset_gateway(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Stop the gateway, repair its databases and start it."""
-    from hermes_doctor.api import GatewayStep, ResetFailed
-    from hermes_doctor.api.repairs import database_repair, gateway_control
-
     service = gateway_control(probes)
     for _, path, condition in probes.databases.conditions():
         if condition.fault or condition.truncated or condition.damage:
@@ -134,9 +133,6 @@ def reset_gateway(probes: Probes, finding: Finding) -> Iterator[Step]:
 @fix(id="reset-failed", codes=["GW-STARTLIMIT"], safety=Safety.SAFE)
 def reset_failed(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Start the gateway again after systemd gave up."""
-    from hermes_doctor.api import GatewayStep, ResetFailed
-    from hermes_doctor.api.repairs import gateway_control
-
     unit = finding.data["unit"]
     service = gateway_control(probes)
     if service.running() is not None:
@@ -155,8 +151,6 @@ _FILES_OF_GATEWAY = ("gateway.pid", "gateway.lock")
 @fix(id="clear-stale-lock", codes=["GW-STALE-PID"], safety=Safety.SAFE)
 def clear_stale_lock(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Remove gateway.pid and gateway.lock of a stopped gateway."""
-    from hermes_doctor.api import MoveAside
-
     if probes.gateway.running():
         raise CannotFix("A gateway runs now and uses these files. Nothing to do.")
     runtime = probes.gateway.runtime()

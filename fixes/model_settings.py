@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-from hermes_doctor.api import Finding, Fix, Probes, Safety, fix
-
-if TYPE_CHECKING:
-    from hermes_doctor.api import Step
+from hermes_doctor.api import Finding, Fix, Probes, Safety, Step, fix
+from hermes_doctor.api.edits import Drop, Put, Rename, Unset
+from hermes_doctor.api.repairs import apply_finding_edits, switch_steps
 
 
 def edit_fix(
@@ -17,8 +15,6 @@ def edit_fix(
     """Declare a fix that makes the edits which its finding names."""
 
     def plan(probes: Probes, finding: Finding) -> Iterator[Step]:
-        from hermes_doctor.api.repairs import apply_finding_edits
-
         yield from apply_finding_edits(probes, finding, why)
 
     return Fix(id, tuple(codes), safety, title, plan)
@@ -77,9 +73,6 @@ use_own_provider = edit_fix(
 @fix(id="mend-address", codes=["CFG-BASE-URL"], safety=Safety.CONFIRM)
 def mend_address(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Correct the address of the model provider."""
-    from hermes_doctor.api.edits import Drop, Put, Rename, Unset
-    from hermes_doctor.api.repairs import apply_finding_edits
-
     what = "correct the address"
     for edit in finding.data["edits"]:
         if isinstance(edit, Put) and edit.value == "custom":
@@ -96,6 +89,4 @@ def mend_address(probes: Probes, finding: Finding) -> Iterator[Step]:
 @fix(id="use-configured-provider", codes=["CFG-PROVIDER-LEFT"], safety=Safety.CONFIRM)
 def use_configured_provider(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Use the provider that config.yaml already describes."""
-    from hermes_doctor.api.repairs import switch_steps
-
     yield from switch_steps(probes, finding.data["provider"], finding.data["model"])

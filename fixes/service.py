@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, text
+from hermes_doctor.api import (
+    CannotFix,
+    EnableLinger,
+    EnableUnit,
+    Finding,
+    Probes,
+    Safety,
+    Step,
+    fix,
+    repairs,
+    text,
+)
+from hermes_doctor.api.repairs import change_container, drop_in, service_limit
 from hermes_doctor.api.tools import listed
-
-if TYPE_CHECKING:
-    from hermes_doctor.api import Step
 
 
 @fix(id="enable-linger", codes=["GW-LINGER"], safety=Safety.SAFE)
 def enable_linger(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Keep the gateway running without a login."""
-    from hermes_doctor.api import EnableLinger
-
     if probes.gateway.supervision().linger is not False:
         raise CannotFix("Lingering is enabled already. Nothing to do.")
     yield EnableLinger(probes.home)
@@ -26,8 +32,6 @@ def enable_linger(probes: Probes, finding: Finding) -> Iterator[Step]:
 @fix(id="enable-service", codes=["GW-NOT-ENABLED"], safety=Safety.CONFIRM)
 def enable_service(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Let systemd start the gateway with the machine."""
-    from hermes_doctor.api import EnableUnit
-
     unit = finding.data["unit"]
     if unit.name not in [
         one.name for one in probes.gateway.supervision().units if one.can_be_enabled
@@ -43,8 +47,6 @@ def enable_service(probes: Probes, finding: Finding) -> Iterator[Step]:
 )
 def install_service(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Install what restarts the gateway: a service, or a crontab line."""
-    from hermes_doctor.api import repairs
-
     yield from repairs.install_service(probes, agreed="GW-DOWN")
 
 
@@ -55,8 +57,6 @@ NO_END = 2**31
 @fix(id="raise-limit", codes=["GW-FD-EXHAUST", "GW-FD-LIMIT-LOW"], safety=Safety.CONFIRM)
 def raise_limit(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Allow the gateway to open more files."""
-    from hermes_doctor.api.repairs import drop_in, service_limit
-
     soft, hard = service_limit(probes, "LimitNOFILE")
     wanted = min(ENOUGH, hard)
     if soft >= wanted:
@@ -78,8 +78,6 @@ _LOCAL = ("localhost", "127.0.0.1", "::1")
 @fix(id="give-proxy", codes=["PROXY-SERVICE"], safety=Safety.CONFIRM)
 def give_proxy(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Give the proxy of this shell to the gateway's service."""
-    from hermes_doctor.api.repairs import drop_in
-
     names = [*finding.data.get("names", ()), "NO_PROXY"]
     found = {name: value for name in names if (value := _of_shell(name))}
     if set(found) <= {"NO_PROXY"}:
@@ -101,8 +99,6 @@ def _of_shell(name: str) -> str:
 )
 def configure_container(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Add the missing setting to the Compose file of the container."""
-    from hermes_doctor.api.repairs import change_container
-
     why = {
         "DOCKER-NO-RESTART": "so that Docker restarts it after a crash or a reboot",
         "DOCKER-TZ": "so that scheduled jobs run in the time zone of this machine",

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix
-
-if TYPE_CHECKING:
-    from hermes_doctor.api import Step
-    from hermes_doctor.api.stores import StoreFile
+from hermes_doctor.api import CannotFix, Finding, Probes, Remove, Safety, Step, fix
+from hermes_doctor.api.repairs import entry_lines, repair_store, replace_store
+from hermes_doctor.api.stores import StoreFile
 
 _DAMAGED = [
     "AUTHJSON",
@@ -32,9 +29,6 @@ def _damaged_file(probes: Probes, finding: Finding) -> StoreFile | None:
 @fix(id="mend-store", codes=_DAMAGED, safety=Safety.SAFE, then="restore-store")
 def mend_store(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Repair the damaged file; keep every entry."""
-    from hermes_doctor.api import Remove
-    from hermes_doctor.api.repairs import repair_store
-
     file = _damaged_file(probes, finding)
     if file is None:
         return
@@ -52,8 +46,6 @@ def mend_store(probes: Probes, finding: Finding) -> Iterator[Step]:
 @fix(id="restore-store", codes=_DAMAGED, safety=Safety.CONFIRM)
 def restore_store(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Repair the file from its intact parts or a copy."""
-    from hermes_doctor.api.repairs import repair_store
-
     file = _damaged_file(probes, finding)
     if file is None or file.flaw is None:
         return
@@ -67,8 +59,6 @@ def restore_store(probes: Probes, finding: Finding) -> Iterator[Step]:
 def drop_routes(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Disconnect chats from conversations that have ended."""
     import json
-
-    from hermes_doctor.api.repairs import entry_lines, replace_store
 
     file = probes.stores.files().of("sessions")
     if file is None or file.flaw is not None:
@@ -91,8 +81,6 @@ def drop_routes(probes: Probes, finding: Finding) -> Iterator[Step]:
 def release_runs(probes: Probes, finding: Finding) -> Iterator[Step]:
     """Unblock scheduled jobs that only seem to run."""
     import json
-
-    from hermes_doctor.api.repairs import replace_store
 
     file = probes.stores.files().of("jobs")
     if file is None or file.flaw is not None:
