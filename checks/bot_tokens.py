@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, text
-
-if TYPE_CHECKING:
-    from hermes_doctor.api.gateway import PlatformState
+from hermes_doctor.api.gateway import PlatformState
 
 
 @check(id="shared-tokens", group="access", codes=["TOKEN-DUP"], needs="bot")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hermes_doctor.api import (
     CouldNotLook,
@@ -17,10 +16,8 @@ from hermes_doctor.api import (
     snapshot,
     text,
 )
+from hermes_doctor.api.database import DatabaseCopy, LostFile
 from hermes_doctor.api.tools import CACHES, sentences, size
-
-if TYPE_CHECKING:
-    from hermes_doctor.api.database import DatabaseCopy, LostFile
 
 _BESIDE = {
     "-wal": "write-ahead log of the missing database, {size}",

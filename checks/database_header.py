@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hermes_doctor.api import (
     CouldNotLook,
@@ -17,10 +16,8 @@ from hermes_doctor.api import (
     snapshot,
     text,
 )
+from hermes_doctor.api.database import DatabaseCopy, FirstPageFault
 from hermes_doctor.api.tools import CACHES, ago, loss, sentences, size
-
-if TYPE_CHECKING:
-    from hermes_doctor.api.database import DatabaseCopy, FirstPageFault
 
 _REPAIRS = {"magic": "write-magic", "fields": "rewrite-header", "lost": "salvage-rows"}
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
+from hermes_doctor.api.database import ChangedPart, MissingPart, Structure
 from hermes_doctor.api.tools import NamedTuple, count, listed, sentences
-
-if TYPE_CHECKING:
-    from hermes_doctor.api.database import ChangedPart, MissingPart, Structure
 
 _PLURALS = {"index": "indexes", "search index": "search indexes"}
 _NOUNS = {"full-text table": "search index"}

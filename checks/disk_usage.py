@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
+from hermes_doctor.api.stores import Space
 from hermes_doctor.api.tools import clock, count, size
-
-if TYPE_CHECKING:
-    from hermes_doctor.api.stores import Space
-
 
 MEGABYTE = 1024**2
 FLOOD = 200 * MEGABYTE

@@ -5,15 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
-from hermes_doctor.api.gateway import is_same_commit
+from hermes_doctor.api.gateway import Gateway, Runtime, is_same_commit
 from hermes_doctor.api.tools import clock, count, listed, pattern, sentences
-
-if TYPE_CHECKING:
-    from hermes_doctor.api.gateway import Gateway, Runtime
-
 
 _SLACK = timedelta(seconds=5)
 """A gateway may still read files this long after its start."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from hermes_doctor.api import (
     CouldNotLook,
@@ -15,9 +14,7 @@ from hermes_doctor.api import (
     snapshot,
     text,
 )
-
-if TYPE_CHECKING:
-    from hermes_doctor.api.gateway import OtherGateway, Runtime
+from hermes_doctor.api.gateway import OtherGateway, Runtime
 
 _NAMES = ("gateway.pid", "gateway.lock")
 

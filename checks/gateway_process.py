@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from hermes_doctor.api import (
     CouldNotLook,
@@ -17,11 +16,8 @@ from hermes_doctor.api import (
     snapshot,
     text,
 )
+from hermes_doctor.api.gateway import ProcessDetails
 from hermes_doctor.api.tools import clock, count, duration, read_json, size
-
-if TYPE_CHECKING:
-    from hermes_doctor.api.gateway import ProcessDetails
-
 
 _CODES = {"mcp": "MCP-ORPHANS", "browser": "BROWSER-ORPHANS"}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from hermes_doctor.api import (
     CouldNotLook,
@@ -17,18 +16,16 @@ from hermes_doctor.api import (
     snapshot,
     text,
 )
+from hermes_doctor.api.gateway import (
+    GatewayLife,
+    NextStart,
+    OtherGateway,
+    Runtime,
+    Supervision,
+    Unit,
+)
 from hermes_doctor.api.stores import redact_log_text
 from hermes_doctor.api.tools import NamedTuple, clock, listed, shorten
-
-if TYPE_CHECKING:
-    from hermes_doctor.api.gateway import (
-        GatewayLife,
-        NextStart,
-        OtherGateway,
-        Runtime,
-        Supervision,
-        Unit,
-    )
 
 _CODES = [
     *("GW-DOWN", "GW-DIED", "GW-OOM", "GW-CLEAN-EXIT-DEAD", "GW-DRAIN-HANG", "GW-NOT-ENABLED"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from hermes_doctor.api import (
     CouldNotLook,
@@ -18,12 +17,9 @@ from hermes_doctor.api import (
     check,
     text,
 )
+from hermes_doctor.api.gateway import Runtime
+from hermes_doctor.api.stores import KeptFile
 from hermes_doctor.api.tools import clock, count, pattern
-
-if TYPE_CHECKING:
-    from hermes_doctor.api.gateway import Runtime
-    from hermes_doctor.api.stores import KeptFile
-
 
 _STATE = "gateway_state.json"
 _SOON = timedelta(minutes=5)

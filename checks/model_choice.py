@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
 from hermes_doctor.api.edits import Drop, Edit, Put, Rename, Unset
 from hermes_doctor.api.providers import (
     ConfiguredRoute,
     Resolved,
+    SideTask,
     ignored_relay,
     is_seller,
     provider_entry,
@@ -20,10 +20,6 @@ from hermes_doctor.api.providers import (
 )
 from hermes_doctor.api.settings import WrongShape, provider_mistakes, urls
 from hermes_doctor.api.tools import listed, sentences
-
-if TYPE_CHECKING:
-    from hermes_doctor.api.providers import SideTask
-
 
 _TEXT_ONLY = ("deepseek-chat", "deepseek-reasoner", "deepseek-v3", "deepseek-r1")
 """The beginnings of models that never take images, whatever provider serves them."""

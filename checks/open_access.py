@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 from hermes_doctor.api.gateway import PROGRAMS
-from hermes_doctor.api.providers import Text, redact_for_display
-from hermes_doctor.api.settings import PlatformBlock
+from hermes_doctor.api.providers import Resolved, ResolvedValue, Source, Text, redact_for_display
+from hermes_doctor.api.settings import Access, PlatformBlock
 from hermes_doctor.api.tools import listed
-
-if TYPE_CHECKING:
-    from hermes_doctor.api.providers import Resolved, ResolvedValue, Source
-    from hermes_doctor.api.settings import Access
-
 
 _ALWAYS_ASKS = (0, 18)
 """From this release on, the dashboard listens to the network only with a password."""

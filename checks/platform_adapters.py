@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, snapshot, text
-from hermes_doctor.api.settings import unknown_platforms
-
-if TYPE_CHECKING:
-    from hermes_doctor.api.gateway import Packages
-    from hermes_doctor.api.settings import Platform
+from hermes_doctor.api.gateway import Packages
+from hermes_doctor.api.settings import Platform, unknown_platforms
 
 _OFF = "HERMES_DISABLE_LAZY_INSTALLS"
 _PLUGINS_SINCE = {

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 from hermes_doctor.api.providers import is_unset, redact_variable_name
-from hermes_doctor.api.settings import platform_setups
+from hermes_doctor.api.settings import NeededCredential, PlatformSetup, platform_setups
 from hermes_doctor.api.tools import list_folder, listed, pattern
-
-if TYPE_CHECKING:
-    from hermes_doctor.api.settings import NeededCredential, PlatformSetup
 
 _WRONG = ("placeholder", "masked", "unresolved")
 _NO_SECRET = ("_URL", "_HOST", "_ADDRESS", "_HOMESERVER", "_SERVER", "_CHANNEL")

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, text
 from hermes_doctor.api.edits import Put
 from hermes_doctor.api.providers import (
     RELAY_KEY,
     ConfiguredRoute,
+    ProviderEntry,
     Resolved,
+    Text,
     entry_with_address,
     ignored_relay,
     openrouter_name,
@@ -23,9 +24,6 @@ from hermes_doctor.api.providers import (
 )
 from hermes_doctor.api.settings import urls
 from hermes_doctor.api.tools import sentences
-
-if TYPE_CHECKING:
-    from hermes_doctor.api.providers import ProviderEntry, Text
 
 _PLAIN = re.compile(r"[\w.:/-]+")
 _FAILS = "Every message fails: it goes to OpenRouter, whose models are all named like vendor/model."

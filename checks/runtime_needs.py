@@ -5,15 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, snapshot, text
+from hermes_doctor.api.providers import Text
 from hermes_doctor.api.stores import redact_log_text
 from hermes_doctor.api.tools import pattern, shorten
-
-if TYPE_CHECKING:
-    from hermes_doctor.api.providers import Text
-
 
 _ANYWHERE = ("", ".", "auto", "cwd")
 _NAMES = ("TERMINAL_CWD", "MESSAGING_CWD")

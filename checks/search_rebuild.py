@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
+from hermes_doctor.api.database import Condition
 from hermes_doctor.api.tools import count
-
-if TYPE_CHECKING:
-    from hermes_doctor.api.database import Condition
 
 _CODES = ["DB-FTS-UNFINISHED", "DB-FTS-STALE"]
 _STALE, _DEFERRED = "fts_stale", "fts_rebuild_deferral"

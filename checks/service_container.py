@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
+from hermes_doctor.api.gateway import Unit
 from hermes_doctor.api.tools import duration
-
-if TYPE_CHECKING:
-    from hermes_doctor.api.gateway import Unit
 
 _HERMES = "/opt/hermes/.venv/bin/hermes"
 """Where the official image has Hermes."""

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
-
-if TYPE_CHECKING:
-    from hermes_doctor.api.gateway import Unit
-
+from hermes_doctor.api.gateway import Unit
 
 _USUAL = 1024
 _SCANT = 256

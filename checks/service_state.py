@@ -5,14 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, check, text
+from hermes_doctor.api.gateway import Unit
 from hermes_doctor.api.stores import redact_log_text
 from hermes_doctor.api.tools import NamedTuple, count, shorten
-
-if TYPE_CHECKING:
-    from hermes_doctor.api.gateway import Unit
 
 _CODES = ["GW-EXIT75-LOOP", "GW-EXIT78", "GW-STARTLIMIT", "GW-CRASH-LOOP", "GW-UNIT-FAILED"]
 _RESTART, _CONFIG = 75, 78

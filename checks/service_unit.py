@@ -6,15 +6,11 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
+from hermes_doctor.api.gateway import Unit
 from hermes_doctor.api.stores import redact_name
 from hermes_doctor.api.tools import duration, listed
-
-if TYPE_CHECKING:
-    from hermes_doctor.api.gateway import Unit
-
 
 _EXEC, _CHDIR = 203, 200
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hermes_doctor.api import (
     CouldNotLook,
@@ -16,12 +16,9 @@ from hermes_doctor.api import (
     snapshot,
     text,
 )
+from hermes_doctor.api.providers import Resolved
 from hermes_doctor.api.stores import redact_log_text
 from hermes_doctor.api.tools import count, pattern
-
-if TYPE_CHECKING:
-    from hermes_doctor.api.providers import Resolved
-
 
 _SELF_REPAIR = (0, 18, 0)
 """From this release on, a starting gateway repairs routes; from 0.18.1 on, every message does."""

@@ -5,15 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 from hermes_doctor.api.providers import is_unset
+from hermes_doctor.api.settings import Platform
 from hermes_doctor.api.tools import clock, count, duration, listed
-
-if TYPE_CHECKING:
-    from hermes_doctor.api.settings import Platform
-
 
 _SHOWN = 3
 

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
-from hermes_doctor.api.gateway import is_same_commit, start_moment
+from hermes_doctor.api.gateway import UpdateReceipt, UpdateRun, is_same_commit, start_moment
 from hermes_doctor.api.stores import redact_log_text
 from hermes_doctor.api.tools import clock, listed, shorten
-
-if TYPE_CHECKING:
-    from hermes_doctor.api.gateway import UpdateReceipt, UpdateRun
-
 
 _PATIENCE = timedelta(minutes=10)
 """Somebody who started an update answers its questions within this time."""

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hermes_doctor.api import (
     CouldNotLook,
@@ -20,13 +19,10 @@ from hermes_doctor.api import (
     snapshot,
     text,
 )
+from hermes_doctor.api.gateway import Packages
 from hermes_doctor.api.settings import PlatformBlock
 from hermes_doctor.api.stores import redact_log_text
 from hermes_doctor.api.tools import NamedTuple, pattern, read_json
-
-if TYPE_CHECKING:
-    from hermes_doctor.api.gateway import Packages
-
 
 _BUSY = 10.0
 _SESSIONS = ("whatsapp/session", "platforms/whatsapp/session")

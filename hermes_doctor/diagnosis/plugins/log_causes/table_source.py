@@ -263,11 +263,17 @@ def _table(
 
 def _place(raw: Mapping[str, Any]) -> PlaceRow:
     allow(raw, _PLACE_FIELDS)
+    name, part = text(raw, "name"), choice(raw, "part", list(PARTS))
+    of_platform = (
+        f"gateway.platforms.{name}",
+        f"hermes_plugins.{name}_platform",
+        f"plugins.platforms.{name}",
+    )
     row = PlaceRow(
-        part=choice(raw, "part", list(PARTS)),
-        name=text(raw, "name"),
-        label=text(raw, "label"),
-        loggers=texts(raw, "loggers"),
+        part=part,
+        name=name,
+        label=text(raw, "label", name),
+        loggers=(*(of_platform if part == "platform" else ()), *texts(raw, "loggers")),
         words=texts(raw, "words"),
         common=flag(raw, "common"),
         shared=flag(raw, "shared"),

@@ -69,18 +69,17 @@ def mappings(
     ) as error:
         faults.append(RuleMistake(path, 1, f"cannot be read: {error}"))
         return
-    content = {"defaults": {}} | content if isinstance(content, dict) else {}
-    items, defaults = content.get(what), content.get("defaults")
-    is_list = isinstance(items, list)
-    lists = [value.value for key, value in node.value if key.value == what] if is_list else []
-    if len(lists) != 1 or set(content) != {what, "defaults"}:
+    items = content.get(what) if isinstance(content, dict) else None
+    if node is None or not isinstance(items, list) or not set(content) <= {what, "defaults"}:
         problem = f"must hold `{what}:`, a list, perhaps `defaults:`, and nothing else"
         faults.append(RuleMistake(path, 1, problem))
         return
-    for one, raw in zip(lists[0], items, strict=True):
+    defaults = content.get("defaults", {})
+    nodes = {key.value: value.value for key, value in node.value}
+    for one, raw in zip(nodes.get(what, ()), items, strict=False):
         number = one.start_mark.line + 1
-        item = defaults | raw if isinstance(raw, dict) and isinstance(defaults, dict) else {0: raw}
-        if all(isinstance(key, str) for key in item):
+        item = {**defaults, **raw} if isinstance(raw, dict) and isinstance(defaults, dict) else {}
+        if item and all(isinstance(key, str) for key in item):
             yield number, item
         else:
             faults.append(RuleMistake(path, number, "must be a mapping of names to values"))

@@ -164,7 +164,7 @@ def test_a_whole_folder(tmp_path: Path) -> None:
         ({"part": "bots"}, "acme: `part` must be one of gateway"),
         ({"label": 3}, "acme: `label` must be a text"),
         ({"lable": "x"}, "acme: has no field 'lable'; is 'label' meant?"),
-        ({"words": [], "loggers": []}, "acme: needs `loggers` or `words`"),
+        ({"part": "data", "words": [], "loggers": []}, "acme: needs `loggers` or `words`"),
         ({"words": ["x"]}, "acme: `words` have at least two characters"),
         ({"words": [], "loggers": ["a"], "common": True}, "acme: `common` is about `words`"),
         ({"common": "yes"}, "acme: `common` must be true or false"),

@@ -38,6 +38,38 @@ def test_a_whole_rule(tmp_path: Path) -> None:
     assert rule.line.literals == ("database is locked",)
 
 
+def test_what_the_rules_of_a_file_share(tmp_path: Path) -> None:
+    """`defaults` has the fields that a rule does not have."""
+    other = {**GOOD, "id": "b-rule", "severity": "error", "window": "1h"}
+    (tmp_path / "own.yaml").write_text(
+        yaml.safe_dump({"defaults": {"window": "1d", "logger": "a"}, "rules": [GOOD, other]})
+    )
+
+    first, second = source.read(tmp_path).rules
+
+    assert (first.window, first.severity, first.line.loggers) == (86400, "warning", ("a",))
+    assert (second.window, second.severity, second.line.loggers) == (3600, "error", ("a",))
+
+
+@pytest.mark.parametrize("defaults", ["x", {1: "x"}, {"severty": "error"}])
+def test_defaults_that_are_none(defaults: object, tmp_path: Path) -> None:
+    """They cost the rules of the file, and are a fault."""
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump({"defaults": defaults, "rules": [GOOD]}))
+
+    found = source.read(tmp_path)
+
+    assert (found.rules, len(found.faults)) == ((), 1)
+
+
+def test_the_logger_of_a_line_that_clears(tmp_path: Path) -> None:
+    """It is that of the rule unless the line names another."""
+    lines = [{"pattern": "well", "examples": ["x"]}]
+    lines.append({"pattern": "fine", "examples": ["x"], "logger": "c"})
+    [rule] = written(tmp_path, {**GOOD, "logger": "a", "cleared_by": lines}).rules
+
+    assert [line.loggers for line in rule.cleared_by] == [("a",), ("c",)]
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
