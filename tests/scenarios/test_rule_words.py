@@ -39,8 +39,17 @@ def content(path: Path) -> dict[str, Any]:
 
 def rules(path: Path) -> Iterator[dict[str, str]]:
     """Yield the rules of a file, with the texts on one line."""
+    defaults = content(path).get("defaults", {})
     for rule in content(path).get("rules", ()):
-        yield {name: " ".join(rule.get(name, "").split()) for name in TEXTS}
+        said = {**defaults, **rule}
+        yield {name: " ".join(said.get(name, "").split()) for name in TEXTS}
+
+
+def because(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the codes that explain others, with their sentences."""
+    for one in content(path).get("explanations", ()):
+        several = one["because"]
+        yield from several.items() if "cause" not in one else [(one["cause"], several)]
 
 
 def shown(text: str) -> str:
@@ -58,8 +67,7 @@ def test_every_file_is_checked() -> None:
 def test_refused_words(path: Path) -> None:
     """No text uses one of the refused words."""
     texts = [(rule["id"], rule[name]) for rule in rules(path) for name in TEXTS[2:]]
-    explanations = content(path).get("explanations", ())
-    texts += [(one["cause"], one["because"]) for one in explanations]
+    texts += because(path)
 
     assert texts
     assert [one for one in texts if refused_words(one[1])] == []
@@ -123,8 +131,7 @@ def test_notes_do_not_report_a_silent_bot(path: Path) -> None:
 
 def test_explanations_are_whole_sentences() -> None:
     """An explanation is one sentence that starts with a capital or a name."""
-    found = content(FOLDER / "explanations.yaml")["explanations"]
-    texts = {cause["because"] for cause in found}
+    texts = {text for _, text in because(FOLDER / "explanations.yaml")}
 
     assert {text for text in texts if not re.fullmatch(r"[^.]+(?:\.\w[^.]*)*\.", text)} == set()
     assert {text for text in texts if len(text) > LONGEST_TEXT} == set()

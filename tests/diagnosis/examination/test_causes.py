@@ -287,6 +287,9 @@ def test_causes_are_data(tmp_path: Path) -> None:
     assert source.read_explanations(tmp_path, faults) == [
         Explanation("A-B", ("C",), "So.", slack=300)
     ]
+    path.write_text("explanations:\n- {explains: [C], because: {A: One., B: Two.}}\n")
+    both = [Explanation("A", ("C",), "One."), Explanation("B", ("C",), "Two.")]
+    assert source.read_explanations(tmp_path, faults) == both
     assert faults == []
     for text, what in [
         (
@@ -297,6 +300,9 @@ def test_causes_are_data(tmp_path: Path) -> None:
         ("explanations:\n- {cause: a, explains: [B], because: x}", "'a' is not a code"),
         ("explanations:\n- {cause: A, explain: [B], because: x}", "is 'explains' meant?"),
         ("explanations:\n- {cause: A, because: x}", "`explains` is missing"),
+        ("explanations:\n- {explains: [A], because: {}}", "`because` is missing"),
+        ("explanations:\n- {explains: [A], because: {B: 1}}", "`B` must be a text"),
+        ("explanations:\n- {explains: [A], because: {1: x}}", "1 is not a code"),
     ]:
         path.write_text(text)
         faults = []

@@ -272,7 +272,7 @@ def read_explanations(folder: Path, faults: list[RuleMistake]) -> list[Explanati
     explanations: list[Explanation] = []
     for number, raw in mappings(path, "explanations", faults):
         try:
-            explanations.append(_explanation(raw))
+            explanations += _explanations(raw)
         except RuleError as wrong:
             faults.append(RuleMistake(path, number, str(wrong)))
     if circle := _circle(explanations):
@@ -281,23 +281,32 @@ def read_explanations(folder: Path, faults: list[RuleMistake]) -> list[Explanati
     return explanations
 
 
-def _explanation(raw: Mapping[str, Any]) -> Explanation:
+def _explanations(raw: Mapping[str, Any]) -> list[Explanation]:
+    """Read one entry; `because` may have the sentences of several causes."""
     allow(raw, _EXPLANATION_FIELDS)
-    codes = (text(raw, "cause"), *texts(raw, "explains"))
-    for code in codes:
-        if not CODE.fullmatch(code):
-            raise RuleError(f"{code!r} is not a code: capitals, digits and hyphens")
-    if len(codes) < 2:
-        raise RuleError("`explains` is missing")
-    return Explanation(
-        codes[0],
-        codes[1:],
-        text(raw, "because"),
-        flag(raw, "first"),
-        span(raw, "slack", "10m"),
-        flag(raw, "same_platform"),
-        text(raw, "database", ""),
+    because, explains = raw.get("because"), texts(raw, "explains")
+    sentences: Mapping[str, Any] = (
+        because
+        if isinstance(because, dict) and "cause" not in raw
+        else {text(raw, "cause"): text(raw, "because")}
     )
+    for code in (*sentences, *explains):
+        if not (isinstance(code, str) and CODE.fullmatch(code)):
+            raise RuleError(f"{code!r} is not a code: capitals, digits and hyphens")
+    if not explains or not sentences:
+        raise RuleError(f"`{'because' if explains else 'explains'}` is missing")
+    return [
+        Explanation(
+            cause,
+            explains,
+            text(sentences, cause),
+            flag(raw, "first"),
+            span(raw, "slack", "10m"),
+            flag(raw, "same_platform"),
+            text(raw, "database", ""),
+        )
+        for cause in sentences
+    ]
 
 
 def _circle(explanations: Iterable[Explanation]) -> list[str]:
