@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
 from hermes_doctor.api.settings import display_path, ignored_allowlists
-from hermes_doctor.api.tools import count, listed
+from hermes_doctor.api.tools import count, known_or, listed
 
 if TYPE_CHECKING:
     from hermes_doctor.api.settings import PlatformAdmission
@@ -86,10 +86,9 @@ def config_allowlists(probes: Probes) -> Iterator[Finding]:
 
 def _paired(probes: Probes, platform: str) -> frozenset[str]:
     """Return the users whom a pairing code approved; empty if they cannot be read."""
-    try:
-        return probes.stores.pairing().approved.get(platform, frozenset())
-    except CouldNotLook:
-        return frozenset()
+    return known_or(
+        frozenset(), lambda: probes.stores.pairing().approved.get(platform, frozenset())
+    )
 
 
 _WRONG = {

@@ -18,7 +18,16 @@ from hermes_doctor.api import (
     text,
 )
 from hermes_doctor.api.database import DatabaseCopy, LostFile
-from hermes_doctor.api.tools import CACHES, NamedTuple, clock, moment, read_json, sentences, size
+from hermes_doctor.api.tools import (
+    CACHES,
+    NamedTuple,
+    clock,
+    known_or,
+    moment,
+    read_json,
+    sentences,
+    size,
+)
 
 _BESIDE = {
     "-wal": "write-ahead log of the missing database, {size}",
@@ -166,10 +175,7 @@ def _fix(
 
 
 def _gateways(probes: Probes) -> set[int]:
-    try:
-        return {gateway.pid for gateway in probes.gateway.running()}
-    except CouldNotLook:
-        return set()
+    return known_or(set(), lambda: {gateway.pid for gateway in probes.gateway.running()})
 
 
 _NAME = "state.db"

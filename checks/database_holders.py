@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
+from hermes_doctor.api.tools import known_or
 
 _CODES = ["DB-DELETED-WAL", "DB-REPLACED", "DB-LOCKED"]
 
@@ -137,7 +138,4 @@ def _who(probes: Probes, pid: int) -> str:
 
 
 def _gateways(probes: Probes) -> set[int]:
-    try:
-        return {gateway.pid for gateway in probes.gateway.running()}
-    except CouldNotLook:
-        return set()
+    return known_or(set(), lambda: {gateway.pid for gateway in probes.gateway.running()})

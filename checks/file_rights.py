@@ -17,7 +17,7 @@ from hermes_doctor.api import (
     text,
 )
 from hermes_doctor.api.stores import redact_log_text
-from hermes_doctor.api.tools import Snapshot, count, shorten
+from hermes_doctor.api.tools import Snapshot, count, known_or, shorten
 
 _INSIDE = ("state.db", "logs/gateway.log", "logs/agent.log", "kanban.db")
 _MEANT = ("HERMES_HOME_MODE", "HERMES_SKIP_CHMOD", "HERMES_CONTAINER")
@@ -230,10 +230,7 @@ def secret_modes(probes: Probes) -> Iterator[Finding]:
 
 
 def _managed(probes: Probes) -> bool:
-    try:
-        return probes.settings.is_managed()
-    except CouldNotLook:
-        return False
+    return known_or(False, lambda: probes.settings.is_managed())
 
 
 @check(id="leaked-secrets", group="secrets", codes=["CRED-IN-LOGS"])

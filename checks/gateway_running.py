@@ -16,16 +16,9 @@ from hermes_doctor.api import (
     snapshot,
     text,
 )
-from hermes_doctor.api.gateway import (
-    GatewayLife,
-    NextStart,
-    OtherGateway,
-    Runtime,
-    Supervision,
-    Unit,
-)
+from hermes_doctor.api.gateway import GatewayLife, NextStart, OtherGateway, Runtime, Unit
 from hermes_doctor.api.stores import redact_log_text
-from hermes_doctor.api.tools import NamedTuple, clock, listed, shorten
+from hermes_doctor.api.tools import NamedTuple, clock, known_or, listed, shorten
 
 _CODES = [
     *("GW-DOWN", "GW-DIED", "GW-OOM", "GW-CLEAN-EXIT-DEAD", "GW-DRAIN-HANG", "GW-NOT-ENABLED"),
@@ -90,7 +83,7 @@ def gateway_running(probes: Probes) -> Iterator[Finding]:
     if not (runtime.ever or lives or wanted):
         yield _never_ran(probes)
         return
-    last = _last(runtime, lives)
+    last = max(lives, key=lambda life: life.ended or _last_sign(runtime, life), default=None)
     copied = probes.health.copied_from()
     if copied and (last is None or last.pid == copied.pid):
         end = _copied(copied)
@@ -186,10 +179,7 @@ def _elsewhere(probes: Probes) -> None:
 
 def _wanted(probes: Probes, runtime: Runtime) -> tuple[str, str] | None:
     """Return what asks for the gateway to run, as evidence; None if nothing does."""
-    try:
-        supervision: Supervision | None = probes.gateway.supervision()
-    except CouldNotLook:
-        supervision = None
+    supervision = known_or(None, probes.gateway.supervision)
     for unit in supervision.units if supervision else ():
         enabled = unit.settings.get("UnitFileState") == "enabled"
         if enabled or unit.state in ("failed", "activating"):
@@ -222,20 +212,17 @@ def _is_forgotten(probes: Probes, runtime: Runtime, last: GatewayLife) -> bool:
 
 def _units(probes: Probes) -> tuple[Unit, ...]:
     """Return every service or container for this home, as far as they can be seen."""
-    try:
-        return probes.gateway.supervision().units
-    except CouldNotLook:
-        return ()
+    return known_or((), lambda: probes.gateway.supervision().units)
 
 
 def _never_ran(probes: Probes) -> Finding:
     """Report a home with platforms whose gateway left no sign of a run; Skip without platforms."""
-    try:
-        platforms = [
+    platforms = known_or(
+        [],
+        lambda: [
             platform for platform in probes.settings.platforms() if platform.link != "listening"
-        ]
-    except CouldNotLook:
-        platforms = []
+        ],
+    )
     if not platforms:
         raise Skip("no platform is set up, and no gateway has run here")
     traces = [name for name in _TRACES if snapshot(probes.home / name).kind != "absent"]
@@ -262,11 +249,6 @@ def _never_ran(probes: Probes) -> Finding:
         fix="start-gateway",
         data={"pid": None, "ran": False, "never": not (traces or log)},
     )
-
-
-def _last(runtime: Runtime, lives: list[GatewayLife]) -> GatewayLife | None:
-    """Return the run that ended last."""
-    return max(lives, key=lambda life: life.ended or _last_sign(runtime, life), default=None)
 
 
 def _last_sign(runtime: Runtime, life: GatewayLife) -> datetime:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, check, text
-from hermes_doctor.api.tools import NamedTuple, count, listed
+from hermes_doctor.api.tools import NamedTuple, count, known_or, listed
 
 _PATIENCE = 600
 """Seconds after a claim expires; the dispatcher would have released it ten times by then."""
@@ -47,10 +47,7 @@ def _held(probes: Probes, path: Path) -> list[tuple[str, int, str]]:
 
 def _held_cards(probes: Probes, path: Path, held: list[tuple[str, int, str]]) -> Finding:
     name = probes.home.name_of(path)
-    try:
-        running = bool(probes.gateway.running())
-    except CouldNotLook:
-        running = False
+    running = known_or(False, lambda: bool(probes.gateway.running()))
     return Finding(
         code="KANBAN-STUCK",
         severity=Severity.ERROR if running else Severity.WARNING,

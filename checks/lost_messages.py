@@ -19,7 +19,7 @@ from hermes_doctor.api import (
 )
 from hermes_doctor.api.gateway import Runtime
 from hermes_doctor.api.stores import KeptFile
-from hermes_doctor.api.tools import clock, count, pattern
+from hermes_doctor.api.tools import clock, count, known_or, pattern
 
 _STATE = "gateway_state.json"
 _SOON = timedelta(minutes=5)
@@ -226,10 +226,7 @@ def _running(probes: Probes, runtime: Runtime) -> int | None:
 
 
 def _pids(probes: Probes) -> set[int]:
-    try:
-        return {gateway.pid for gateway in probes.gateway.running()}
-    except CouldNotLook:
-        return set()
+    return known_or(set(), lambda: {gateway.pid for gateway in probes.gateway.running()})
 
 
 def _unavailable(runtime: Runtime, pid: int) -> Finding:

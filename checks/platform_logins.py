@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, Skip, check, text
 from hermes_doctor.api.providers import is_unset, redact_variable_name
 from hermes_doctor.api.settings import NeededCredential, PlatformSetup, platform_setups
-from hermes_doctor.api.tools import list_folder, listed, pattern
+from hermes_doctor.api.tools import known_or, list_folder, listed, pattern
 
 _WRONG = ("placeholder", "masked", "unresolved")
 _NO_SECRET = ("_URL", "_HOST", "_ADDRESS", "_HOMESERVER", "_SERVER", "_CHANNEL")
@@ -50,12 +50,12 @@ def _is_missing(probes: Probes, platform: PlatformSetup, need: NeededCredential)
 
 def _logged_in(probes: Probes) -> bool:
     """Return whether a login to Weixin is stored, which replaces the token."""
-    try:
-        return any(
+    return known_or(
+        True,
+        lambda: any(
             name.endswith(".json") for name in list_folder(probes.home / "weixin" / "accounts")
-        )
-    except CouldNotLook:
-        return True
+        ),
+    )
 
 
 def _incomplete(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 from hermes_doctor.api.stores import redact_log_text
-from hermes_doctor.api.tools import NamedTuple, clock, pattern, sentences, shorten
+from hermes_doctor.api.tools import NamedTuple, clock, known_or, pattern, sentences, shorten
 
 if TYPE_CHECKING:
     from hermes_doctor.api.gateway import Gateway, PlatformState
@@ -459,7 +459,4 @@ def _newer(probes: Probes, gateway: Gateway, platform: Platform) -> bool:
 
 
 def _all_words(probes: Probes, gateway: Gateway) -> list[GatewayLogLine]:
-    try:
-        return probes.logs.last_lines(gateway)
-    except CouldNotLook:
-        return []
+    return known_or([], lambda: probes.logs.last_lines(gateway))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, check, text
+from hermes_doctor.api import Evidence, Finding, Probes, Severity, check, text
 from hermes_doctor.api.edits import Put
 from hermes_doctor.api.providers import (
     ConfiguredRoute,
@@ -21,7 +21,7 @@ from hermes_doctor.api.providers import (
     variable,
 )
 from hermes_doctor.api.settings import urls
-from hermes_doctor.api.tools import pattern, sentences
+from hermes_doctor.api.tools import known_or, pattern, sentences
 
 _LOGINS = ("anthropic", "copilot", "lmstudio")
 """Providers whose login may be outside the home, or that need no key."""
@@ -85,10 +85,9 @@ def _serves(resolved: Resolved) -> bool:
 
 def _has_gateway(probes: Probes) -> bool:
     """Return whether a gateway of this home runs, or a service would start one."""
-    try:
-        return bool(probes.gateway.running() or probes.gateway.supervision().owner)
-    except CouldNotLook:
-        return False
+    return known_or(
+        False, lambda: bool(probes.gateway.running() or probes.gateway.supervision().owner)
+    )
 
 
 def _missing(probes: Probes, resolved: Resolved, way: ConfiguredRoute) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ from hermes_doctor.api.providers import (
     resolved_or_skip,
     routes,
 )
-from hermes_doctor.api.tools import clock, count
+from hermes_doctor.api.tools import clock, count, known_or
 
 if TYPE_CHECKING:
     from hermes_doctor.api.providers import AskAttempt, AskRecord, Trial
@@ -250,10 +250,7 @@ def _used_up(
 
 def _step(probes: Probes, name: str, resting: list[Credential], dead: list[Credential]) -> str:
     """Return how to make the keys usable; a running gateway would overwrite auth.json."""
-    try:
-        runs = bool(probes.gateway.running())
-    except CouldNotLook:
-        runs = True
+    runs = known_or(True, lambda: bool(probes.gateway.running()))
     provider = redact_for_display(name)
     if dead and runs:
         return text(

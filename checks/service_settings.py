@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 from hermes_doctor.api.gateway import Unit
+from hermes_doctor.api.tools import known_or
 
 _USUAL = 1024
 _SCANT = 256
@@ -68,7 +69,7 @@ def service_login(probes: Probes) -> Iterator[Finding]:
             data={"user": unit.user, "unit": unit},
         )
     if unit.settings.get("Manager") == "absent" and supervision.booted:
-        runs = _may_run(probes)
+        runs = known_or(True, lambda: bool(probes.gateway.running()))
         yield Finding(
             code="GW-NO-USER-BUS",
             severity=Severity.WARNING if runs else Severity.ERROR,
@@ -94,13 +95,6 @@ def service_login(probes: Probes) -> Iterator[Finding]:
         )
 
 
-def _may_run(probes: Probes) -> bool:
-    try:
-        return bool(probes.gateway.running())
-    except CouldNotLook:
-        return True
-
-
 @check(
     id="service-job",
     group="supervision",
@@ -114,7 +108,7 @@ def service_job(probes: Probes) -> Iterator[Finding]:
         raise Skip("no launchd job for the gateway")
     for unit in jobs:
         if unit.settings.get("Loaded") == "no":
-            runs = _is_running(probes)
+            runs = known_or(False, lambda: bool(probes.gateway.running()))
             yield Finding(
                 code="GW-LAUNCHD-EIO",
                 severity=Severity.WARNING if runs else Severity.ERROR,
@@ -150,13 +144,6 @@ def service_job(probes: Probes) -> Iterator[Finding]:
                 next="Run `hermes gateway install --force` to write it again.",
                 data={"unit": unit},
             )
-
-
-def _is_running(probes: Probes) -> bool:
-    try:
-        return bool(probes.gateway.running())
-    except CouldNotLook:
-        return False
 
 
 @check(

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 from hermes_doctor.api.gateway import Unit
 from hermes_doctor.api.stores import redact_log_text
-from hermes_doctor.api.tools import NamedTuple, count, duration, shorten
+from hermes_doctor.api.tools import NamedTuple, count, duration, known_or, shorten
 
 _CODES = ["GW-EXIT75-LOOP", "GW-EXIT78", "GW-STARTLIMIT", "GW-CRASH-LOOP", "GW-UNIT-FAILED"]
 _RESTART, _CONFIG = 75, 78
@@ -231,7 +231,7 @@ def service_container(probes: Probes) -> Iterator[Finding]:
         raise Skip("the gateway does not run in a container")
     for unit in slots:
         if unit.state in ("inactive", "failed") and unit.settings.get("ExecMainStatus") != "78":
-            meant = _stopped_on_purpose(probes)
+            meant = known_or(False, lambda: probes.gateway.runtime().desired_state == "stopped")
             yield Finding(
                 code="DOCKER-S6-DOWN",
                 severity=Severity.INFO if meant else Severity.ERROR,
@@ -311,13 +311,6 @@ def _hermes_outside_path(probes: Probes, unit: Unit) -> Iterator[Finding]:
         ),
         data={"unit": unit},
     )
-
-
-def _stopped_on_purpose(probes: Probes) -> bool:
-    try:
-        return probes.gateway.runtime().desired_state == "stopped"
-    except CouldNotLook:
-        return False
 
 
 def _seen_in_container(settings: Mapping[str, str]) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from hermes_doctor.api import CouldNotLook, Evidence, Finding, Probes, Severity, Skip, check, text
 from hermes_doctor.api.gateway import Unit
 from hermes_doctor.api.stores import redact_name
-from hermes_doctor.api.tools import duration, listed
+from hermes_doctor.api.tools import duration, known_or, listed
 
 _EXEC, _CHDIR = 203, 200
 
@@ -29,7 +29,7 @@ def service_definition(probes: Probes) -> Iterator[Finding | CouldNotLook]:
     for unit in defined:
         yield from _paths(unit)
     yield from _fight(defined)
-    if not defined and not _runs(probes):
+    if not defined and not known_or(True, lambda: bool(probes.gateway.running())):
         yield from _elsewhere(probes, supervision.others, supervision.usual)
 
 
@@ -159,13 +159,6 @@ def _same_owner(probes: Probes, unit: Unit) -> bool:
         return unit.user == pwd.getpwuid(uid).pw_name
     except (OSError, KeyError):
         return False
-
-
-def _runs(probes: Probes) -> bool:
-    try:
-        return bool(probes.gateway.running())
-    except CouldNotLook:
-        return True
 
 
 _MOST = 4

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_doctor.api import CannotFix, CouldNotLook, Finding, Probes, Safety, fix, snapshot, text
-from hermes_doctor.api.tools import count, listed
+from hermes_doctor.api import CannotFix, Finding, Probes, Safety, fix, snapshot, text
+from hermes_doctor.api.tools import count, known_or, listed
 
 if TYPE_CHECKING:
     from hermes_doctor.api import ReplaceDatabase, Step
@@ -49,7 +49,7 @@ def complete_schema(probes: Probes, finding: Finding) -> Iterator[Step]:
     by_hermes: tuple[MissingPart, ...] = finding.data["by_hermes"]
     plan: Blueprint = finding.data["plan"]
     path = probes.home / finding.subject
-    if running := _running(probes):
+    if running := known_or([], lambda: probes.gateway.running()):
         _refuse_unstoppable(probes, finding, running)
     if missing or changed:
         yield ReplaceDatabase(
@@ -61,13 +61,6 @@ def complete_schema(probes: Probes, finding: Finding) -> Iterator[Step]:
     if by_hermes and running:
         why = text("Hermes adds {parts} when it starts", parts=listed([*map(str, by_hermes)]))
         yield GatewayStep(gateway_control(probes), restart=True, why=why)
-
-
-def _running(probes: Probes) -> list[Gateway]:
-    try:
-        return probes.gateway.running()
-    except CouldNotLook:  # the run itself checks which processes have the database open
-        return []
 
 
 def _refuse_unstoppable(probes: Probes, finding: Finding, gateways: list[Gateway]) -> None:

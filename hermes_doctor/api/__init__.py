@@ -32,7 +32,7 @@ says in `losses` what is lost, a watch never applies it, and `--yes` only if its
 
 What only some plugins need is in topics:
 
-- `hermes_doctor.api.tools`: words for people, files, patterns and named tuples.
+- `hermes_doctor.api.tools`: words for people, files, patterns, and `known_or`.
 - `hermes_doctor.api.repairs`: functions that turn a finding into steps, or repair a database copy.
 - `hermes_doctor.api.edits`: edits of config.yaml and .env, for findings and fixes.
 - `hermes_doctor.api.settings`: what the settings say, and what is wrong in them.

@@ -1,8 +1,9 @@
-"""Words for people, files, patterns and named tuples."""
+"""Words for people, files, patterns, named tuples, and answers that may be unknown."""
 
 from hermes_doctor.core.home import CACHES, loss
 from hermes_doctor.core.lazy import NamedTuple, pattern
 from hermes_doctor.core.message import ago, clock, count, duration, listed, sentences, shorten
+from hermes_doctor.core.model import known_or
 from hermes_doctor.core.system.files import Snapshot, list_folder, moment, read_json, shown, size
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "clock",
     "count",
     "duration",
+    "known_or",
     "list_folder",
     "listed",
     "loss",
