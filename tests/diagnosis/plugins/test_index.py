@@ -18,7 +18,7 @@ from hermes_doctor.diagnosis.plugins.declare import Check, Fix
 from hermes_doctor.diagnosis.plugins.mount import import_plugin, mount
 
 PACKAGE = "hermes_doctor_test_index"
-FILE = "gateway_lock.py"
+FILE = "gateway_running.py"
 
 
 @pytest.fixture
@@ -46,11 +46,11 @@ def parsed(folder: Path, content: dict[str, Any]) -> dict[str, list[Check]]:
 def test_a_file_is_imported_when_its_check_is_called(folder: Path) -> None:
     """Not before."""
     [check] = parsed(folder, listed(FILE))[FILE]
-    assert check.id == "gateway-lock"
-    assert f"{PACKAGE}.checks.gateway_lock" not in sys.modules
+    assert check.id == "gateway-running"
+    assert f"{PACKAGE}.checks.gateway_running" not in sys.modules
     with pytest.raises(AttributeError):  # it asks the probes, which are none
         list(check.look(object()))  # type: ignore[arg-type]
-    assert f"{PACKAGE}.checks.gateway_lock" in sys.modules
+    assert f"{PACKAGE}.checks.gateway_running" in sys.modules
 
 
 def test_a_file_of_another_size_is_not_taken_from_the_index(folder: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_file_that_declares_something_else(
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"[]", b"{", b'{"files": {"gateway_lock.py": 3}}', b"\xff", b'{"number": 1}']
+    "content", [b"", b"[]", b"{", b'{"files": {"gateway_running.py": 3}}', b"\xff", b'{"number": 1}']
 )
 def test_a_damaged_index_is_ignored(folder: Path, content: bytes) -> None:
     """The files are then loaded as if there were none."""
