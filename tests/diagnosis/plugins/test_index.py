@@ -80,7 +80,7 @@ def test_a_file_that_declares_something_else(
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"[]", b"{", b'{"files": {"gateway_running.py": 3}}', b"\xff", b'{"number": 1}']
+    "content", [b"", b"[]", b"{", b'{"files": {"gateway_running.py":3}}', b"\xff", b'{"number": 1}']
 )
 def test_a_damaged_index_is_ignored(folder: Path, content: bytes) -> None:
     """The files are then loaded as if there were none."""
