@@ -14,6 +14,7 @@ from hermes_doctor.cli import (
     backup_transfer,
     backup_verify,
     other_backups,
+    separate_look,
     separate_work,
 )
 from hermes_doctor.cli.help_layout import WholeSummaries
@@ -137,8 +138,11 @@ def list_(
     """List the backups, oldest first."""
     if hermes or restic:
         where = homes.find(home)
-        others = lambda: other_backups.list_others(where, restic, json=json)  # noqa: E731
-        return separate_work.run(where, others, writes=False, as_root=restic is not None)
+        if restic:  # it opens nothing in the home
+            separate_look.know_secrets(where.path)
+            return other_backups.list_others(where, restic, json=json)
+        others = lambda: other_backups.list_others(where, None, json=json)  # noqa: E731
+        return separate_work.run(where, others, writes=False)
     options = repeat_options(named_home(home), vault=vault)
     return run_on_vault(home, vault, lambda store: _list(store, options, json=json))
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hermes_doctor.cli import separate_work
+from hermes_doctor.cli import separate_look, separate_work
 from hermes_doctor.cli.option_declarations import HomeOption, JsonOption, VaultOption
 from hermes_doctor.cli.option_values import absolute
 from hermes_doctor.cli.other_backups import exclusive_vault
@@ -146,31 +146,63 @@ def push(
 
     if (restic is None) == (rsync is None):
         raise Trouble("No destination given. Add --restic REPOSITORY or --rsync PLACE.")
-    where = homes.find(home)
+    where, place = homes.find(home), absolute(vault)
     _refuse_own_place(restic or rsync or "", where)
-    separate_work.watch_as_root(where)
+
+    def choose() -> tuple[str, int]:
+        backup = _chosen(where, place, id)
+        return backup.id, backup.size
+
     with interruptible():
-        backup = _chosen(where, vault, id)
+        chosen = separate_work.do(where, choose, otherwise=choose, writes=False, vault=place)
+        name, size = str(chosen[0]), int(chosen[1])
         repository = engines.Restic(restic) if restic is not None else None
         if repository and init:
             repository.make()
-        with transfer_progress(backup.size, quiet=json):
+        with (
+            _vault_to_send(where, place, restic or rsync or "") as (root, shown),
+            transfer_progress(size, quiet=json),
+        ):
             if repository is not None:
+                refuse_no_id(name)
                 text = (
-                    f"Backup {backup.id} sent as restic snapshot {repository.push(backup)} "
+                    f"Backup {name} sent as restic snapshot {repository.push(root, name, shown)} "
                     f"and checked by restic."
                 )
             else:
-                from hermes_doctor.backup.vault.vault import Vault
-
-                engines.rsync(Vault(where, vault), rsync or "")
+                engines.rsync(root, rsync or "", shown)
                 text = "All backups sent and compared byte by byte."
     _say_unlocked(repository)
     if json:
-        print_schema_document("push", {"id": backup.id, "said": text})
+        print_schema_document("push", {"id": name, "said": text})
     else:
         show([row(("✓ ", "good"), text, hang=2)])
     return 0
+
+
+@contextmanager
+def _vault_to_send(
+    home: Home, place: Path | None, target: str
+) -> Iterator[tuple[Path, Callable[[], None] | None]]:
+    """Yield the folder of the vault; if it is another user's, also what shows it to a program."""
+    from hermes_doctor.backup.vault.vault import Vault
+    from hermes_doctor.cli import separate_look
+    from hermes_doctor.core.system import closed_folders, privileges
+
+    root = Vault(home, place).root
+    user = privileges.of(root / "_") if separate_look.owner_of(home.path) else None
+    if user is None:
+        yield root, None
+        return
+    if _is_local(target) and (real := Path(target).resolve()).is_relative_to(user.folder):
+        raise Trouble(
+            "{path} is in a folder of another user (uid {uid}), into which root does not send "
+            "backups. Nothing was sent. Name a folder of root's.",
+            path=real,
+            uid=user.uid,
+        )
+    with closed_folders.shown_to_program(root, user) as show:
+        yield root, show
 
 
 def _say_unlocked(repository: Restic | None) -> None:
@@ -202,23 +234,53 @@ def pull(
     if restic is None:
         raise Trouble("No repository given. Add --restic REPOSITORY.")
     where = vault_option.find_home(home, elsewhere=True)
-    separate_work.watch_as_root(where)
-    repository = engines.Restic(restic)
-    with vault_option.recreated_folder(where):
-        store = Vault(where, vault)
-        with (
-            exclusive_vault(store),
-            transfer_progress(LARGE, quiet=json),
-        ):  # only restic knows the size
-            backup = repository.pull(store, id)
+    repository, place = engines.Restic(restic), absolute(vault)
+    if where.path.is_dir() and separate_look.owner_of(where.path):
+        fetched = _pull_apart(where, place, repository, id, quiet=json)
+    else:
+        separate_work.watch_as_root(where)
+        with vault_option.recreated_folder(where):
+            store = Vault(where, place)
+            with (
+                exclusive_vault(store),
+                transfer_progress(LARGE, quiet=json),
+            ):  # only restic knows the size
+                fetched = _told(repository.pull(store, id))
     _say_unlocked(repository)
     if json:
-        print_schema_document(
-            "pull", {"id": backup.id, "files": len(backup.entries), "folder": str(backup.folder)}
-        )
+        print_schema_document("pull", fetched)
     else:
-        show([row(("✓ ", "good"), f"Fetched and verified as backup {backup.id}.", hang=2)])
+        text = f"Fetched and verified as backup {fetched['id']}."
+        show([row(("✓ ", "good"), text, hang=2)])
     return 0
+
+
+def _told(backup: Backup) -> dict[str, object]:
+    return {"id": backup.id, "files": len(backup.entries), "folder": str(backup.folder)}
+
+
+def _pull_apart(
+    home: Home, vault: Path | None, repository: Restic, id: str | None, *, quiet: bool
+) -> dict[str, object]:
+    """Let restic of root's fetch a backup, and the process of the home's owner import it."""
+    from hermes_doctor.backup.vault import engines
+    from hermes_doctor.backup.vault.vault import Vault
+    from hermes_doctor.core.system.closed_folders import LentFolder
+
+    separate_look.know_secrets(home.path)
+    with interruptible(), engines.room_of_root() as room:
+        with transfer_progress(LARGE, quiet=quiet):  # only restic knows the size
+            real, name = repository.find(id)
+            repository.fetch(name, room)
+        engines.give_to_root(room)
+
+        def work() -> dict[str, object]:
+            store = Vault(home, vault)
+            with exclusive_vault(store), transfer_progress(LARGE, quiet=quiet):
+                return _told(engines.import_fetched(store, room, real, name))
+
+        lent = [LentFolder(room, read_only=True)]
+        return dict(separate_work.do(home, work, otherwise=work, vault=vault, lent=lent))
 
 
 # -- shared with `create`, `list`, `verify` and `restore` -------------------------------------
@@ -240,6 +302,14 @@ def refuse_incomplete_options(
         engines.find_program("age")
 
 
+def refuse_no_id(word: str) -> None:
+    """Raise Trouble if a process of the home's owner has sent something else than a backup's id."""
+    from hermes_doctor.backup.vault.whole_backup import BACKUP
+
+    if not BACKUP.fullmatch(word):
+        raise Trouble("{id!r} is no id of a backup. Nothing was sent.", id=word)
+
+
 def refuse_place(to: Path, home: Home) -> None:
     """Raise Trouble if no archive may be written there, for example inside a home."""
     from hermes_doctor.cli import output_file
@@ -252,8 +322,13 @@ def refuse_place(to: Path, home: Home) -> None:
 def _refuse_own_place(target: str, home: Home) -> None:
     """Raise Trouble if a destination is a folder of this machine inside a home."""
     place = Path(target)
-    if ":" not in target.partition("/")[0] and (place.is_dir() or place.parent.is_dir()):
+    if _is_local(target) and (place.is_dir() or place.parent.is_dir()):
         refuse_place(place, home)
+
+
+def _is_local(target: str) -> bool:
+    """Whether a destination is a folder of this machine."""
+    return ":" not in target.partition("/")[0]
 
 
 def export_to(

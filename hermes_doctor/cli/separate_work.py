@@ -20,6 +20,7 @@ from hermes_doctor.core.system.root_parent import NeedsRoot
 
 if TYPE_CHECKING:
     from hermes_doctor.core.home import Home
+    from hermes_doctor.core.system.closed_folders import LentFolder
     from hermes_doctor.core.system.separate_process import Action
     from hermes_doctor.diagnosis.plugins.load import Plugins
 
@@ -33,16 +34,12 @@ def run(
     *,
     writes: bool = True,
     vault: Path | None = None,
-    as_root: bool = False,
     actions: Mapping[str, Action] = EMPTY,
 ) -> int:
-    """Run a command, as the owner of the home if root calls it; return its exit code.
-
-    With `as_root`, it needs files that only root may use, such as keys, and runs as it is.
-    """
+    """Run a command, as the owner of the home if root calls it; return its exit code."""
     from hermes_doctor.cli import exits
 
-    if as_root or not home.path.is_dir():
+    if not home.path.is_dir():
         watch_as_root(home)
         return command()
     return do(
@@ -69,11 +66,12 @@ def do(
     modules: tuple[str, ...] = (),
     actions: Mapping[str, Action] = EMPTY,
     keep: Sequence[int] = (),
+    lent: Sequence[LentFolder] = (),
 ) -> T:
     """Return the result of `work` as the home's owner if that is another user than root.
 
     In any other home, return that of `otherwise`. A vault that only root may use is lent to that
-    process. `actions` and `keep` are those of `separate_look.look`.
+    process, as are the folders in `lent`. `actions` and `keep` are those of `separate_look.look`.
     """
     from hermes_doctor.cli import lent_vaults, separate_look
 
@@ -88,7 +86,7 @@ def do(
         _ = plugins.fixes  # those of a folder that the owner may not read
 
     def try_with(*vaults: Path | None) -> T:
-        with lent_vaults.lend(home, owner.uid, vaults, creates=writes) as lent:
+        with lent_vaults.lend(home, owner.uid, vaults, creates=writes) as vaults_lent:
             return separate_look.look(
                 home.path,
                 work,
@@ -97,7 +95,7 @@ def do(
                 repairs=True,
                 more=actions,
                 keep=keep,
-                lent=lent,
+                lent=[*vaults_lent, *lent],
             )
 
     vault = vault or effective.load().vault(home.path)

@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from getpass import getpass
 from pathlib import Path
 
@@ -29,6 +30,8 @@ from hermes_doctor.core.system import disk, limits, privileges, progress as syst
 from hermes_doctor.core.system.accounts import refuse_untrusted
 from hermes_doctor.core.system.files import MEGABYTE, read, which
 
+Show = Callable[[], None]
+"""Shows a vault to a program, in its process."""
 TAG = "hermes-doctor"
 PATIENCE = 10.0
 """Seconds that a program has to release its lock when we are interrupted."""
@@ -56,21 +59,33 @@ def _run(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     heard: Callable[[str], None] = lambda _: None,
+    show: Show | None = None,
 ) -> str:
     """Run a program and return its output; `heard` gets each line at once.
+
+    `show` is called in its process before it starts, and shows it a vault.
 
     Raises Trouble with the reason if it fails. If we are interrupted, it is asked to end first.
     """
     with tempfile.TemporaryFile() as errors:
         with limits.lifted():
-            process = subprocess.Popen(
-                [find_program(words[0]), *words[1:]],
-                env={**os.environ, **(env or {})},
-                cwd=cwd,
-                stdin=None if sys.stdin and sys.stdin.isatty() else subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-            )
+            try:
+                process = subprocess.Popen(
+                    [find_program(words[0]), *words[1:]],
+                    env={**os.environ, **(env or {})},
+                    cwd=None if show else cwd,
+                    stdin=None if sys.stdin and sys.stdin.isatty() else subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    preexec_fn=partial(_show, show, cwd) if show else None,
+                )
+            except subprocess.SubprocessError:
+                raise Trouble(
+                    "The system does not let root show the backups to {program} so that their "
+                    "owner cannot lead it elsewhere. Nothing was sent. Run the command as the "
+                    "owner, or with the right to mount",
+                    program=words[0],
+                ) from None
         assert process.stdout is not None
         printed = []
         try:
@@ -90,6 +105,13 @@ def _run(
         code, (program, command, *_) = process.returncode, words
         raise Trouble(what, program=program, command=command, code=code, message=message)
     return "".join(printed)
+
+
+def _show(show: Show, folder: Path | None) -> None:
+    """Show a vault to a program, in its process, and let it work in a folder there."""
+    show()
+    if folder is not None:
+        os.chdir(folder)
 
 
 def _telling(lines: Sequence[str]) -> str:
@@ -127,14 +149,17 @@ class Restic:
         if self._asked:  # once, not for each time that restic is called
             self._env["RESTIC_PASSWORD"] = getpass("Password of the restic repository: ")
 
-    def _ask(self, *words: str, cwd: Path | None = None, progress: bool = False) -> str:
-        """Run restic; if a lock hinders it, remove those of dead processes and try again."""
+    def _ask(self, *words: str, cwd: Path | None = None, show: Show | None = None) -> str:
+        """Run restic; if a lock hinders it, remove those of dead processes and try again.
+
+        In a folder, for a backup, its progress is reported.
+        """
         try:
-            return self._ask_once(*words, cwd=cwd, progress=progress)
+            return self._ask_once(*words, cwd=cwd, show=show)
         except Trouble as why:
             if _LOCKED not in str(why) or not self._unlock():
                 raise
-        return self._ask_once(*words, cwd=cwd, progress=progress)
+        return self._ask_once(*words, cwd=cwd, show=show)
 
     def _unlock(self) -> int:
         """Remove the locks that restic itself calls stale; return how many there were.
@@ -148,11 +173,11 @@ class Restic:
         self.removed_locks += removed
         return removed
 
-    def _ask_once(self, *words: str, cwd: Path | None = None, progress: bool = False) -> str:
-        if not progress:
-            return _run(["restic", *words], self._env, cwd)
+    def _ask_once(self, *words: str, cwd: Path | None = None, show: Show | None = None) -> str:
+        if cwd is None:
+            return _run(["restic", *words], self._env)
         env = {**self._env, "RESTIC_PROGRESS_FPS": "2"}
-        return _run(["restic", *words], env, cwd, heard=_hear_restic)
+        return _run(["restic", *words], env, cwd, _hear_restic, show)
 
     def make(self) -> None:
         """Create the repository."""
@@ -160,11 +185,14 @@ class Restic:
             raise Trouble("The two passwords differ. Nothing was sent.")
         self._ask("init")
 
-    def push(self, backup: Backup) -> str:
-        """Send a backup, check the repository, and return restic's id of the snapshot."""
-        words = ("backup", "--json", "--tag", TAG, "--tag", backup.id, "--", backup.id)
+    def push(self, folder: Path, id: str, show: Show | None = None) -> str:
+        """Send a backup in a vault, check the repository, and return restic's id of the snapshot.
+
+        `show` shows the vault to restic, if this process does not trust its path.
+        """
+        words = ("backup", "--json", "--tag", TAG, "--tag", id, "--", id)
         try:
-            output = self._ask(*words, cwd=backup.folder.parent, progress=True)
+            output = self._ask(*words, cwd=folder, show=show)
         except Trouble as why:
             if "config file" in str(why):
                 what = "{reason}. If the repository is new: add --init"
@@ -187,6 +215,14 @@ class Restic:
 
     def pull(self, vault: Vault, id: str | None) -> Backup:
         """Import a backup from the repository into the vault, verified against its manifest."""
+        with ExitStack() as stack:
+            real, name = self.find(id)
+            room = stack.enter_context(_room(vault))
+            self.fetch(name, room)
+            return import_fetched(vault, room, real, name)
+
+    def find(self, id: str | None) -> tuple[str, str]:
+        """Return the id of the newest or the named backup, and restic's id of its snapshot."""
         known = [stored for stored in self.list_backups() if id in (None, stored[0], stored[1])]
         if not known:
             raise Trouble(
@@ -194,20 +230,38 @@ class Restic:
                 if id
                 else "The repository is empty. Send a backup first: hermes-doctor backup push"
             )
-        real, name, _ = known[-1]
-        with ExitStack() as stack:
-            room = stack.enter_context(_room(vault))
-            system_progress.report("restic is fetching the backup")
-            self._ask("restore", name, "--target", str(room))
-            folder = next((path.parent for path in room.glob(f"**/{real}/{MANIFEST}")), None)
-            if folder is None:
-                what = "The restic snapshot {name} is not a backup of hermes-doctor."
-                raise Trouble(what, name=name)
-            data, _ = read(folder / MANIFEST, 256 * MEGABYTE)
-            backup = parse(folder, data)
-            refuse_invalid_entries(backup, f"The restic snapshot {name}")
-            partial = stack.enter_context(vault.unfinished())
-            return finish_import(vault, _carried(backup, partial))
+        return known[-1][:2]
+
+    def fetch(self, name: str, room: Path) -> None:
+        """Let restic write a snapshot into a folder."""
+        system_progress.report("restic is fetching the backup")
+        self._ask("restore", name, "--target", str(room))
+
+
+def import_fetched(vault: Vault, room: Path, id: str, name: str) -> Backup:
+    """Import what restic has written into a folder."""
+    folder = next((path.parent for path in room.glob(f"**/{id}/{MANIFEST}")), None)
+    if folder is None:
+        raise Trouble("The restic snapshot {name} is not a backup of hermes-doctor.", name=name)
+    data, _ = read(folder / MANIFEST, 256 * MEGABYTE)
+    backup = parse(folder, data)
+    refuse_invalid_entries(backup, f"The restic snapshot {name}")
+    with vault.unfinished() as partial:
+        return finish_import(vault, _carried(backup, partial))
+
+
+@contextmanager
+def room_of_root() -> Iterator[Path]:
+    """A temporary folder of root's, for what a process of another user is to import."""
+    with tempfile.TemporaryDirectory() as room:
+        yield Path(room)
+
+
+def give_to_root(room: Path) -> None:
+    """Make all that restic has restored root's, so that it can be lent as root's."""
+    for base, folders, names in os.walk(room):
+        for name in (*folders, *names):
+            os.lchown(os.path.join(base, name), 0, 0)
 
 
 def _hear_restic(line: str) -> None:
@@ -258,21 +312,23 @@ def _carried(backup: Backup, partial: Path) -> Backup:
     return backup._replace(folder=partial, entries=tuple(entries))
 
 
-def rsync(vault: Vault, target: str) -> None:
+def rsync(vault: Path, target: str, show: Show | None = None) -> None:
     """Copy all backups of a vault to another place, which becomes a vault, and compare them there.
 
-    Copies that backups share are shared there, too. Nothing there is removed.
+    Copies that backups share are shared there, too. Nothing there is removed. `show` shows the
+    vault to rsync, if this process does not trust its path.
     """
     if target.startswith("-"):
         raise Trouble(
             "{target!r} is not a valid destination. Use a folder or host:folder.", target=target
         )
     words = ["-aHS", "--exclude=*.partial", "--exclude=/runs", "--exclude=.*.new"]
-    way = ["--", f"{vault.root}/", target]
+    way = ["--", f"{vault}/", target]
     progress = ["--info=progress2"] if _tells(_run(["rsync", "--version"])) else []
-    _run(["rsync", *words, *progress, *way], heard=_hear_rsync)
+    _run(["rsync", *words, *progress, *way], heard=_hear_rsync, show=show)
     system_progress.report("rsync is comparing the files")
-    different = _run(["rsync", *words, "--dry-run", "--checksum", "--itemize-changes", *way])
+    compare = ["rsync", *words, "--dry-run", "--checksum", "--itemize-changes", *way]
+    different = _run(compare, show=show)
     files = [line for line in different.splitlines() if line[:2] in ("<f", ">f", "*d")]
     if files:
         what = "rsync sent the backups, but {files} differ there. Run the command again."

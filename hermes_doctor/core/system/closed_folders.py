@@ -1,4 +1,4 @@
-"""Show folders that root has closed to the owner of a home, in the mounts of one process only.
+"""Show folders at their paths in the mounts of one process only, whatever others put there.
 
 Two kinds are shown at their own paths to a process that is about to become the owner:
 
@@ -8,6 +8,9 @@ Two kinds are shown at their own paths to a process that is about to become the 
 - A folder that root lends, such as a vault that only root may use. To the process all files of root
   in it belong to the owner, and what it writes there belongs to root: the kernel translates the
   numbers of the two users ("idmapped mounts", Linux 5.12). Nobody else can use it by that.
+
+A third kind is shown to a program of root's that reads the backups in a folder of the owner: no
+link in it is followed, and the owner cannot put another folder in its place.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import contextlib
 import ctypes
 import os
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -35,7 +38,9 @@ _NO_PROGRAMS = 2 | 4 | 8
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
 """Numbers of system calls, the same on all processors."""
 _CLONE, _EMPTY_PATH, _MOVE_EMPTY_PATH = 1, 0x1000, 4
-_TRANSLATE_USERS = 0x100000
+_TRANSLATE_USERS, _NO_LINKS = 0x100000, 0x200000
+_CHANGE_ONE = 0x20 | 0x1000
+"""Change this mount only, not those of other processes."""
 _HERE = -100
 """The folder number that stands for the current folder."""
 
@@ -50,6 +55,7 @@ class LentFolder(NamedTuple):
     """Names in it whose content the process does not see."""
     needed: bool = True
     """Whether the work makes no sense without it."""
+    read_only: bool = False
 
 
 def show(user: Privileges, home: Path | None, lent: Sequence[LentFolder] = ()) -> None:
@@ -70,7 +76,7 @@ def show(user: Privileges, home: Path | None, lent: Sequence[LentFolder] = ()) -
             with _lending(folder):
                 mounts.separate()
                 mapped = user if folder.of_root else None
-                sources[folder] = opened.enter_context(mounts.second(folder.path, mapped))
+                sources[folder] = opened.enter_context(mounts.second(folder, mapped))
         if home is not None:
             with _explained(CouldNotLook, _NOT_SHOWN, path=home, folder=_closed(home, user)):
                 mounts.separate()
@@ -91,7 +97,8 @@ def show(user: Privileges, home: Path | None, lent: Sequence[LentFolder] = ()) -
 def _lending(folder: LentFolder) -> contextlib.AbstractContextManager[None]:
     if not folder.needed:
         return contextlib.suppress(OSError)
-    return _explained(Trouble, _NOT_LENT, path=folder.path)
+    why = _NOT_LENT_TO_READ if folder.read_only else _NOT_LENT
+    return _explained(Trouble, why, path=folder.path)
 
 
 _NOT_SHOWN = (
@@ -105,6 +112,12 @@ _NOT_LENT = (
     "belongs to the owner: --vault DIR"
 )
 
+_NOT_LENT_TO_READ = (
+    "The process that works as the owner of the home needs {path}, which is root's, and the system "
+    "does not let root lend it ({reason}). Nothing was changed. Run the command as the owner of "
+    "the home, or with the right to mount"
+)
+
 
 @contextmanager
 def _explained(kind: type[Explained], template: str, **values: object) -> Iterator[None]:
@@ -114,6 +127,47 @@ def _explained(kind: type[Explained], template: str, **values: object) -> Iterat
     except OSError as error:
         reason = os.strerror(error.errno or 0).lower()
         raise kind(template, reason=reason, **values) from None
+
+
+@contextmanager
+def shown_to_program(folder: Path, user: Privileges) -> Iterator[Callable[[], None]]:
+    """Open a folder of this user; yield what shows it to a program of root's, to be called in it.
+
+    In place of the user's topmost folder the program sees only this one, read-only, as it was
+    opened: no link leads it anywhere, and the user can put nothing else there. Raises Trouble if
+    the system does not let root do that.
+    """
+    mounts = _Mounts()
+    with contextlib.ExitStack() as opened:
+        with privileges.as_owner_of(folder / "_") as here:
+            fd = os.open(here.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        opened.callback(os.close, fd)
+        if os.fstat(fd).st_uid != user.uid:
+            raise Trouble(
+                "{path} does not belong to the owner of the home, who could have put it there, so "
+                "root does not send it. Nothing was sent.",
+                path=folder,
+            )
+        with _explained(Trouble, _NOT_SHOWN_TO_PROGRAM, path=folder):
+            mount = mounts.second_to_read(fd)
+        opened.callback(os.close, mount)
+
+        def show() -> None:
+            mounts.separate()
+            mounts.mount("tmpfs", user.folder, "tmpfs", _NO_PROGRAMS, "mode=755,size=1m")
+            os.umask(0o022)
+            os.makedirs(folder, exist_ok=True)
+            mounts.attach(mount, folder)
+            mounts.mount("", user.folder, "", _CHANGE_ONE | _NO_PROGRAMS | _READ_ONLY, "")
+
+        yield show
+
+
+_NOT_SHOWN_TO_PROGRAM = (
+    "{path} belongs to another user, and the system does not let root show it to another program "
+    "so that this user cannot lead it elsewhere ({reason}). Nothing was sent. Run the command as "
+    "the owner, or with the right to mount"
+)
 
 
 @contextmanager
@@ -172,17 +226,32 @@ class _Mounts:
         self._check(self._library.mount(*words, ctypes.c_ulong(flags), data.encode()))
 
     @contextmanager
-    def second(self, folder: Path, user: Privileges | None) -> Iterator[int]:
+    def second(self, folder: LentFolder, user: Privileges | None) -> Iterator[int]:
         """Open a second mount of a folder; with a user, root's files in it belong to that user."""
-        mount = self._call(_OPEN_TREE, _HERE, os.fsencode(folder), _CLONE | os.O_CLOEXEC)
-        try:
+        with contextlib.ExitStack() as opened:
+            mount = self._call(_OPEN_TREE, _HERE, os.fsencode(folder.path), _CLONE | os.O_CLOEXEC)
+            opened.callback(os.close, mount)
+            rights = _READ_ONLY if folder.read_only else 0
             if user is not None:
-                with self._users(user) as users:
-                    rights = struct.pack("QQQQ", _TRANSLATE_USERS | _NO_PROGRAMS, 0, 0, users)
-                    self._call(_MOUNT_SETATTR, mount, b"", _EMPTY_PATH, rights, len(rights))
+                users = opened.enter_context(self._users(user))
+                self._limit(mount, rights | _TRANSLATE_USERS | _NO_PROGRAMS, users)
+            elif rights:
+                self._limit(mount, rights)
             yield mount
-        finally:
+
+    def second_to_read(self, folder: int) -> int:
+        """Open a second mount of an open folder, in which nothing is written, run or followed."""
+        mount = self._call(_OPEN_TREE, folder, b"", _CLONE | os.O_CLOEXEC | _EMPTY_PATH)
+        try:
+            self._limit(mount, _READ_ONLY | _NO_LINKS | _NO_PROGRAMS)
+        except BaseException:
             os.close(mount)
+            raise
+        return mount
+
+    def _limit(self, mount: int, rights: int, users: int = 0) -> None:
+        data = struct.pack("QQQQ", rights, 0, 0, users)
+        self._call(_MOUNT_SETATTR, mount, b"", _EMPTY_PATH, data, len(data))
 
     def attach(self, mount: int, place: Path) -> None:
         """Put an opened mount at a place."""

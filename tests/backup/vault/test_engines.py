@@ -227,7 +227,7 @@ def test_the_password_is_asked_for(
     newest = Vault(Home(home)).newest()
     assert newest is not None
 
-    assert repository.push(newest)
+    assert repository.push(newest.folder.parent, newest.id)
     assert [id for id, _, _ in repository.list_backups()] == [newest.id]
 
 
