@@ -124,12 +124,7 @@ def run_as(
                 signals.send_to(pid)
             let_in()
             ours.settimeout(STILL)
-            result = _serve(
-                ours,
-                actions,
-                refuse_late=lambda: _refuse_late(clock, limit),
-                refuse_stopped=lambda: _refuse_stopped(pid),
-            )
+            result = _serve(ours, actions, pid, lambda: _refuse_late(clock, limit))
     except (transfer.CutOff, ConnectionError, TimeoutError) as error:
         if signals:
             signals.end_too()
@@ -211,17 +206,13 @@ def _refuse_another() -> None:
 
 
 def _serve(
-    line: socket.socket,
-    actions: Mapping[str, Action],
-    *,
-    refuse_late: Callable[[], None],
-    refuse_stopped: Callable[[], None],
+    line: socket.socket, actions: Mapping[str, Action], pid: int, refuse_late: Callable[[], None]
 ) -> bytes:
     """Do the child's actions until it sends its result, or is refused."""
 
     def when_still() -> None:
         refuse_late()
-        refuse_stopped()
+        _refuse_stopped(pid)
 
     while True:
         message, descriptors = transfer.receive(line, when_still)
