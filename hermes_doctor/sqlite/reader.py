@@ -97,7 +97,11 @@ class OnConnection(Reader):
     def __init__(self, connection: sqlite3.Connection) -> None:
         super().__init__()
         self.connection = connection
-        self.answer = query_process.TimedConnection(connection).ask  # type: ignore[method-assign]
+        self.timed_connection = query_process.TimedConnection(connection)
+
+    def answer(self, sql: str, seconds: float | None, tables: list[str] | None) -> dict[str, Any]:
+        """Run one statement."""
+        return self.timed_connection.ask(sql, seconds, tables)
 
 
 class InMemory(OnConnection):

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from hermes_doctor.backup.vault import age, age_of_root, blocks
+from hermes_doctor.backup.vault import age, age_of_root, blocks, large_manifest
 from hermes_doctor.backup.vault.age import ArchiveKeys, NamedCopy
 from hermes_doctor.backup.vault.intake import finish_import, refuse_invalid_entries
 from hermes_doctor.backup.vault.manifest import MANIFEST, Backup, BackupEntry, parse, place_of, seal
@@ -74,12 +74,11 @@ def fill(backup: Backup, out: IO[bytes]) -> None:
 
 def _content(backup: Backup, entry: BackupEntry, done: int) -> Iterator[bytes]:
     """Read a copy in chunks and report progress after each; `done` bytes were read before."""
-    copy = backup.copy_of(entry)
-    with contextlib.nullcontext(-1) if entry.blocks else blocks.open_as_owner(copy) as fd:
-        for chunk in blocks.read(copy) if entry.blocks else blocks.chunks(fd):
-            yield chunk
-            done += len(chunk)
-            progress.report("encrypting", done / backup.size)
+    read = blocks.read if entry.blocks else large_manifest.chunks
+    for chunk in read(backup.copy_of(entry)):
+        yield chunk
+        done += len(chunk)
+        progress.report("encrypting", done / backup.size)
 
 
 def _add(tar: tarfile.TarFile, name: str, size: int, chunks: Iterator[bytes] | list[bytes]) -> None:

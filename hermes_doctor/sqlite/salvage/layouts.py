@@ -118,11 +118,13 @@ def read_catalog(survey: Survey) -> SalvagedCatalog:
         for entry in catalog.entries:
             if entry.kind == "table":
                 layout = _layout(memory, entry.name, entry.sql)
-                catalog.layouts |= {entry.name: layout} if layout else {}
+                if layout:
+                    catalog.layouts[entry.name] = layout
         for entry in catalog.entries:
             if entry.kind == "index" and entry.table in catalog.layouts and entry.root:
                 index = _index(memory, entry)
-                catalog.indexes += [index] if index else []
+                if index:
+                    catalog.indexes.append(index)
     return catalog
 
 
