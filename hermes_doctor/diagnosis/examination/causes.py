@@ -238,14 +238,11 @@ class _Findings:
         named = {_platform(finding), _platform(other)}
         if len(accounts) > 1 or len(named - {""}) > 1:
             return False
-        return "" not in named or self._only(named - {""})
-
-    def _only(self, named: set[str]) -> bool:
-        told = {_platform(finding) for finding in self.findings if _told(finding)} - {""}
-        if len(named | told) > 1:
-            return False
-        there = self.platforms()
-        return there is not None and len({*named, *told, *there}) <= 1
+        if "" not in named:
+            return True
+        possible = named | {_platform(one) for one in self.findings if _told(one)}
+        there = self.platforms() if len(possible - {""}) <= 1 else None
+        return there is not None and len({*possible, *there} - {""}) <= 1
 
 
 def _platform(finding: Finding) -> str:

@@ -277,7 +277,9 @@ def find_stuck(databases: Iterable[Path], locks: Iterable[Lock]) -> list[StuckLo
     A busy writer may hold the lock each time and still release it in between. Its commits progress,
     those of a stuck writer do not.
     """
-    by_name = {_lock_file(path, suffix): path for path in databases for suffix in ("", "-shm")}
+    by_name = {
+        Path(f"{_real(path)}{suffix}"): path for path in databases for suffix in ("", "-shm")
+    }
     waiting = {
         (by_name[lock.path], lock.pid)
         for lock in locks
@@ -312,14 +314,6 @@ def find_stuck(databases: Iterable[Path], locks: Iterable[Lock]) -> list[StuckLo
         )
         for path, pid in sorted(waiting)
     ]
-
-
-def _lock_file(path: Path, suffix: str) -> Path:
-    try:
-        real = path.resolve()
-    except (OSError, RuntimeError):
-        real = path
-    return Path(f"{real}{suffix}")  # also if it is a link to /
 
 
 def _is_write_lock(lock: Lock) -> bool:

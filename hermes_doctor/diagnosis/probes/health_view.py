@@ -79,10 +79,8 @@ class HealthView(View):
 
     def _own_listeners(self, pid: int) -> list[Connection]:
         """The listening sockets of a process, from the answer that other checks share."""
-        try:
-            return [one for one in self._machine.connections(pid) if one.state == "LISTEN"]
-        except CouldNotLook:
-            return []
+        connections = known_or([], lambda: self._machine.connections(pid))
+        return [one for one in connections if one.state == "LISTEN"]
 
     def _health_url(self) -> str:
         """Return the health URL of this home's gateway on another machine; empty if there is none.

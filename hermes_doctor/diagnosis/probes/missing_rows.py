@@ -219,14 +219,9 @@ def _compared(
         others = saved_rows.count_missing_tasks(copy, ask)
     else:
         since = partial(expired_before, databases.home)
-        missing_messages = saved_rows.find_missing_messages(
-            saved_rows.read_messages(copy), ask, since
-        )
-        new = [
-            (entry.path, message)
-            for message in (*missing_messages.own, *missing_messages.renumbered)
-        ]
-        rest = [(entry.path, saved_message) for saved_message in missing_messages.left]
+        missing = saved_rows.find_missing_messages(saved_rows.read_messages(copy), ask, since)
+        new = [(entry.path, message) for message in (*missing.own, *missing.renumbered)]
+        rest = [(entry.path, message) for message in missing.left]
         addable = sum(one not in counted for one in new)
         others = sum(one not in counted for one in rest)
         counted.update(new, rest)

@@ -23,7 +23,7 @@ HIGHEST_VERSION = 10_000
 """No release will have a higher version number; a higher one is damage."""
 
 
-class Probes:
+class Probes(Scope):
     """All facts that a check or a fix may ask for about one home, in one view a subject.
 
     A method of a view may be called from any thread, and raises `CouldNotLook` with the reason when
@@ -40,7 +40,7 @@ class Probes:
         paid_requests: bool = True,
         seconds: float = math.inf,
     ) -> None:
-        scope = Scope(
+        super().__init__(
             home,
             deep=deep,
             network=network,
@@ -48,21 +48,16 @@ class Probes:
             paid_requests=paid_requests,
             seconds=seconds,
         )
-        self.home = home
-        self.deep = deep
-        self.network = network
-        self.paid_requests = paid_requests
-        self.cache = scope.cache
-        self.machine = MachineView(scope)
-        self.files = FilesView(scope)
-        self.gateway = GatewayView(scope, self.machine)
-        self.records = RecordsView(scope, self.gateway)
-        self.hermes = HermesView(scope, self.gateway)
-        self.settings = SettingsView(scope, self.gateway, self.hermes)
-        self.logs = LogsView(scope, self.machine, self.gateway, self.settings)
-        self.databases = DatabasesView(scope, self.gateway, self.hermes)
+        self.machine = MachineView(self)
+        self.files = FilesView(self)
+        self.gateway = GatewayView(self, self.machine)
+        self.records = RecordsView(self, self.gateway)
+        self.hermes = HermesView(self, self.gateway)
+        self.settings = SettingsView(self, self.gateway, self.hermes)
+        self.logs = LogsView(self, self.machine, self.gateway, self.settings)
+        self.databases = DatabasesView(self, self.gateway, self.hermes)
         self.stores = StoresView(
-            scope,
+            self,
             self.files,
             self.gateway,
             self.records,
@@ -71,7 +66,7 @@ class Probes:
             self.databases,
         )
         self.health = HealthView(
-            scope,
+            self,
             self.machine,
             self.files,
             self.gateway,

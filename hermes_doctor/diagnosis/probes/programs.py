@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_doctor.core.lazy import NamedTuple
-from hermes_doctor.core.model import CouldNotLook
+from hermes_doctor.core.model import known_or
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +25,7 @@ class Program(NamedTuple):
 
 def find(gateway: GatewayView, name: str) -> Program:
     """Find a program on the gateway's PATH or among Hermes' own programs in the home."""
-    environment = _environment(gateway)
+    environment = known_or({}, lambda: _environment(gateway))
     path = environment.get("PATH")
     gateways = gateway.running()
     root = Path(f"/proc/{gateways[0].pid}/root") if gateways else Path("/")
@@ -41,14 +41,11 @@ def find(gateway: GatewayView, name: str) -> Program:
 
 def _environment(gateway: GatewayView) -> Mapping[str, str]:
     """Return the environment that the gateway was, or would be, started with."""
-    try:
-        found = gateway.start_environment()
-        if not found and not gateway.running():
-            owner = gateway.supervision().owner
-            found = owner.environment if owner else {}
-    except CouldNotLook:
-        return {}
-    return found
+    found = gateway.start_environment()
+    if found or gateway.running():
+        return found
+    owner = gateway.supervision().owner
+    return owner.environment if owner else {}
 
 
 def _runs(place: Path) -> bool:

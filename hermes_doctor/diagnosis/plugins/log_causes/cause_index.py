@@ -63,12 +63,7 @@ class Cause(NamedTuple):
 
     def means(self, code: str) -> bool:
         """Tell whether a finding with this code says the same cause."""
-        return (
-            code == self.code
-            or code in self.codes
-            or code in self.by_part.values()
-            or code in self.by_platform.values()
-        )
+        return code in self.all_codes
 
     def title_with(self, fields: Mapping[str, str]) -> str:
         """Return the title; without its fields if one is not known or makes it too long."""

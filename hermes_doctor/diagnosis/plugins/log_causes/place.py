@@ -92,15 +92,6 @@ class PlaceTables(NamedTuple):
 _ROWS = (PlaceRow, Phrases, Phrases, SuccessRow)
 
 
-def pack(tables: PlaceTables) -> list[Any]:
-    """Convert tables to lists that JSON can store."""
-    return [_plain(table) for table in tables]
-
-
-def _plain(value: Any) -> Any:
-    return [_plain(one) for one in value] if isinstance(value, (tuple, list)) else value
-
-
 def unpack(packed: Sequence[Sequence[Sequence[Any]]]) -> PlaceTables:
     """Rebuild tables from their packed form."""
     rows = zip(_ROWS, packed, strict=True)

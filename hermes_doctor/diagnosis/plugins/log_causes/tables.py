@@ -84,11 +84,9 @@ def compile_tables(tables: Tables) -> str:
     """Compile the tables to a form that is quick to read."""
     import json
 
-    from hermes_doctor.diagnosis.plugins.log_causes import place
-
     index = tables.cause_index
     names = map(dict, (index.names, index.errors, index.codes))
-    first = [len(index.causes), index.words.packed(), *names, place.pack(tables.places)]
+    first = [len(index.causes), index.words.packed(), *names, tables.places]
     return "".join(f"{json.dumps(one)}\n" for one in (first, *index.causes, *index.signs))
 
 

@@ -83,7 +83,10 @@ class Folder:
     @cached_property
     def symptoms(self) -> frozenset[str]:
         """The codes that say what fails, not why: see `symptoms.txt`."""
-        return read_symptoms(self.path)
+        path = self.path / SYMPTOMS
+        lines = path.read_text("utf-8").splitlines() if path.is_file() else ()
+        # text after `#` is a comment
+        return frozenset(word for line in lines for word in line.partition("#")[0].split())
 
     @cached_property
     def rule_set(self) -> RuleSet:
@@ -107,13 +110,6 @@ class Folder:
         from hermes_doctor.diagnosis.plugins.log_causes.reading import Reader
 
         return Reader(self.tables)
-
-
-def read_symptoms(folder: Path) -> frozenset[str]:
-    """Read the codes that blame nothing; text after `#` is a comment."""
-    path = folder / SYMPTOMS
-    lines = path.read_text("utf-8").splitlines() if path.is_file() else ()
-    return frozenset(word for line in lines for word in line.partition("#")[0].split())
 
 
 def read_source(folder: Path) -> RuleSet:
@@ -199,25 +195,22 @@ def _look(probes: Probes, folder: Folder) -> Iterator[Finding | CouldNotLook | P
 def _with_names(probes: Probes, incidents: Iterable[Incident]) -> Iterator[Incident]:
     """Add what only the settings say: the operator's name of a provider, and where its key is."""
     for incident in incidents:
-        open_incident = incident
-        if open_incident.cleared_at is not None:
-            yield open_incident
+        if incident.cleared_at is not None:
+            yield incident
             continue
-        provider, route = open_incident.key.get("provider"), None
+        provider, route = incident.key.get("provider"), None
         if provider is not None and (resolved := _settings(probes)):
             from hermes_doctor.diagnosis.plugins.log_rules.findings import with_route
 
-            open_incident, route = with_route(open_incident, resolved)
+            incident, route = with_route(incident, resolved)
             ways = [route] if route else [resolved.main, *resolved.fallback]
             names = {way.operators_name for way in ways} - {""}
             if provider == "custom" and len(names) == 1:
-                open_incident = open_incident._replace(
-                    fields={**open_incident.fields, "provider": names.pop()}
-                )
-        more = dict(open_incident.fields)
-        if "{key}" in open_incident.rule.next and (place := _place_of_key(probes, provider, route)):
+                incident = incident._replace(fields={**incident.fields, "provider": names.pop()})
+        more = dict(incident.fields)
+        if "{key}" in incident.rule.next and (place := _place_of_key(probes, provider, route)):
             more["key"] = place
-        yield open_incident._replace(fields=more)
+        yield incident._replace(fields=more)
 
 
 def _settings(probes: Probes) -> Resolved | None:

@@ -247,13 +247,8 @@ class IncidentTracker:
             self.next_change.note_moments([self.now])
         for open_incident in self._reached():
             rule, note = open_incident.rule, self.next_change.note_moments
-            note(
-                [
-                    open_incident.first + rule.window,
-                    open_incident.first + rule.settle,
-                    open_incident.first - _AHEAD,
-                ]
-            )
+            first = open_incident.first
+            note([first + rule.window, first + rule.settle, first - _AHEAD])
             if rule.unless_ok:
                 note([_last(open_incident) + FRESH])
 
