@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import redirect_stdout, suppress
+from contextlib import redirect_stdout
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -158,7 +158,11 @@ def _explained(
     def platforms() -> set[str] | None:
         return known_or(None, lambda: {one.name for one in probes.settings.platforms()})
 
-    started = _fresh_start(probes)
+    # when the gateway that runs now was started, or this tool last worked on the home
+    moments = [gateway.started_at.timestamp() for gateway in _gateways(probes) or ()]
+    handled = known_or([], probes.records.handled)
+    moments += [one.ended for one in handled if one.proved or one.codes]
+    started = max(moments, default=None)
     return sort(merge_and_explain(findings, results, plugins.explanations, platforms, started))
 
 
@@ -240,16 +244,6 @@ def _ladder(probes: Probes) -> tuple[Rung, ...]:
         return liveness.with_answer(probes, ladder(probes))
     except Exception:
         return ()
-
-
-def _fresh_start(probes: Probes) -> float | None:
-    """When the gateway that runs now was started, or this tool last worked on the home."""
-    moments = [gateway.started_at.timestamp() for gateway in _gateways(probes) or ()]
-    with suppress(CouldNotLook):
-        moments += [
-            handled.ended for handled in probes.records.handled() if handled.proved or handled.codes
-        ]
-    return max(moments, default=None)
 
 
 def _gateways(probes: Probes) -> tuple[Gateway, ...] | None:

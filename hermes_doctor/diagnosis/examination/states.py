@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from datetime import UTC, datetime
+from functools import partial
 from stat import S_ISREG
 
 from hermes_doctor.core import redaction
@@ -31,6 +32,7 @@ from hermes_doctor.core.model import (
     RungState,
     Severity,
     Trouble,
+    known_or,
 )
 from hermes_doctor.core.preferences import effective
 from hermes_doctor.core.system.cached_calls import limited
@@ -192,16 +194,10 @@ def _data(
         if problem is None:
             raise
         said = []
-    try:
-        jobs = probes.stores.jobs()
-        if jobs:
-            said.append(count(len(jobs), "scheduled job"))
-    except CouldNotLook:
-        pass
-    try:
-        said.append(limited("backups", DISK, lambda: _newest_backup(probes), end))
-    except CouldNotLook:
-        said.append("age of the backup unknown")
+    if jobs := known_or([], probes.stores.jobs):
+        said.append(count(len(jobs), "scheduled job"))
+    newest = partial(limited, "backups", DISK, lambda: _newest_backup(probes), end)
+    said.append(known_or("age of the backup unknown", newest))
     shown = ", ".join(filter(None, said))
     if problem:
         mark = Mark.BAD if breaks_whole_part(problem) else Mark.LIMITED

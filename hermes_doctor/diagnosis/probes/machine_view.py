@@ -71,7 +71,6 @@ class MachineView(View):
     @once(limit=2, what="memory of machine")
     def memory(self) -> int:
         """The size of this machine's memory in bytes; 0 if it is unknown."""
-
         try:
             return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         except (OSError, ValueError):

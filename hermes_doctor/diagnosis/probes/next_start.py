@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.message import duration, text
-from hermes_doctor.core.model import CouldNotLook
+from hermes_doctor.core.model import CouldNotLook, known_or
 from hermes_doctor.hermes.processes.home_of import holds_lock_in
 from hermes_doctor.hermes.supervisors.units import DOCKER, parse_time_span
 
@@ -101,10 +101,7 @@ def last_worked(lives: Sequence[GatewayLife], starts: Sequence[datetime]) -> dat
 
 def not_enabled(gateway: GatewayView) -> str:
     """Say that the unit of a stopped gateway is not enabled; empty if it is, or without a unit."""
-    try:
-        owner = gateway.supervision().owner
-    except CouldNotLook:
-        return ""
+    owner = known_or(None, lambda: gateway.supervision().owner)
     if owner is None or not owner.systemd or owner.starts_at_boot is not False:
         return ""
     return text("{unit} is not enabled", unit=owner.name)

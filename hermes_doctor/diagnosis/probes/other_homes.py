@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.lazy import NamedTuple
-from hermes_doctor.core.model import CouldNotLook, Gateway, Trouble
+from hermes_doctor.core.model import CouldNotLook, Gateway, Trouble, known_or
 from hermes_doctor.core.system import privileges
 from hermes_doctor.core.system.files import list_folder, read
 from hermes_doctor.diagnosis.probes import port_test
@@ -99,10 +99,7 @@ class SharedBot(NamedTuple):
 def homes_beside(home: Home) -> list[Path]:
     """Return the other homes under the same root."""
     root = home.path.parent.parent if home.profile else home.path
-    try:
-        paths = [root, *Home(root).profiles()[:_MOST]]
-    except CouldNotLook:
-        return []
+    paths = known_or([], lambda: [root, *Home(root).profiles()[:_MOST]])
     return [path for path in paths if path != home.path]
 
 

@@ -107,14 +107,13 @@ class LogsView(View):
         """The running gateway's time zone; None if it must be derived from the logs."""
         from hermes_doctor.hermes.logs import clock
 
-        try:
-            for gateway in self._gateway.running():
-                return clock.zone_of_process(
-                    gateway.pid, self._machine.vitals(gateway.pid).environment
-                )
-        except CouldNotLook:
+        gateways = known_or([], self._gateway.running)
+        if not gateways:
             return None
-        return None
+        pid = gateways[0].pid
+        return known_or(
+            None, lambda: clock.zone_of_process(pid, self._machine.vitals(pid).environment)
+        )
 
     @once(limit=2)
     def gateway_log(self) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hermes_doctor.diagnosis.plugins.log_rules.rule import Explanation, Rule
     from hermes_doctor.diagnosis.plugins.tables.yaml_lists import RuleMistake
     from hermes_doctor.diagnosis.probes.probes import Probes
-    from hermes_doctor.hermes.settings.resolved import Resolved, Route
+    from hermes_doctor.hermes.settings.resolved import Route
 
 SYMPTOMS = "symptoms.txt"
 CODES, RULES, TABLES = "codes.txt", "rules.json", "causes.jsonl"
@@ -199,7 +199,7 @@ def _with_names(probes: Probes, incidents: Iterable[Incident]) -> Iterator[Incid
             yield incident
             continue
         provider, route = incident.key.get("provider"), None
-        if provider is not None and (resolved := _settings(probes)):
+        if provider is not None and (resolved := known_or(None, probes.settings.resolved)):
             from hermes_doctor.diagnosis.plugins.log_rules.findings import with_route
 
             incident, route = with_route(incident, resolved)
@@ -213,15 +213,11 @@ def _with_names(probes: Probes, incidents: Iterable[Incident]) -> Iterator[Incid
         yield incident._replace(fields=more)
 
 
-def _settings(probes: Probes) -> Resolved | None:
-    return known_or(None, probes.settings.resolved)
-
-
 def _place_of_key(probes: Probes, provider: str | None, route: Route | None) -> str:
     """Where the key of a provider is set; empty if that is unknown or not one single place."""
     from hermes_doctor.hermes.settings.document import CONFIG, ENV
 
-    resolved = _settings(probes)
+    resolved = known_or(None, probes.settings.resolved)
     if resolved is None:
         return ""
     sources = {
