@@ -72,20 +72,7 @@ class RunningCheck:
                     self.unjudged = absent
                 raise Skip(absent)
             for said in self.check.look(probes):
-                if isinstance(said, CouldNotLook):
-                    self.doubts.append(str(said))
-                elif isinstance(said, Partly) and isinstance(said.what, str):
-                    self.partly.append(said.what)
-                elif not isinstance(said, Finding) or not said.sound:
-                    raise Undeclared("yields something that is not a finding")
-                elif len(self.findings) >= MAX_FINDINGS:
-                    raise Undeclared(f"finds more than {MAX_FINDINGS} things")
-                elif said.code not in self.check.codes:
-                    raise Undeclared(f"reports {said.code}, which it does not declare")
-                elif unjudged and said.code in self.check.by_release:
-                    self.skipped = unjudged
-                else:
-                    self.findings.append(said._replace(check=self.check.id, muted=False))
+                self._add(said, unjudged)
         except (CouldNotLook, Trouble) as doubt:
             self.doubts.append(str(doubt))
         except PermissionError as error:
@@ -101,6 +88,22 @@ class RunningCheck:
                 self.crashed = describe_crash(error)
         finally:
             self.seconds = time.monotonic() - self.started
+
+    def _add(self, said: Finding | CouldNotLook | Partly, unjudged: str) -> None:
+        if isinstance(said, CouldNotLook):
+            self.doubts.append(str(said))
+        elif isinstance(said, Partly) and isinstance(said.what, str):
+            self.partly.append(said.what)
+        elif not isinstance(said, Finding) or not said.sound:
+            raise Undeclared("yields something that is not a finding")
+        elif len(self.findings) >= MAX_FINDINGS:
+            raise Undeclared(f"finds more than {MAX_FINDINGS} things")
+        elif said.code not in self.check.codes:
+            raise Undeclared(f"reports {said.code}, which it does not declare")
+        elif unjudged and said.code in self.check.by_release:
+            self.skipped = unjudged
+        else:
+            self.findings.append(said._replace(check=self.check.id, muted=False))
 
     def _unjudged(self, probes: Probes) -> str:
         """Why the release-dependent part of the check is skipped: Hermes is too new; or ""."""

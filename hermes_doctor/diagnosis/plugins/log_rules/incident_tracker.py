@@ -177,17 +177,20 @@ class IncidentTracker:
                 self.rates.note(match, self._key(match))
             if entry.at < self.now - match.rule.window:
                 continue
-            if match.role == CLEAR:
-                self._clear(match)
-            elif match.role == FOLLOW:
-                self._follow(match)
-            elif match.role == GIVEN_UP:
-                for incident in self.open.get(match.rule.id, {}).values():
-                    incident.give_up(match.entry.session)
-            elif match.role == ANSWERED:
-                self._answer(match)
-            elif not self._is_ours(match):
-                self._take(match, reading)
+            self._apply(match, reading)
+
+    def _apply(self, match: Match, reading: Reading | None) -> None:
+        if match.role == CLEAR:
+            self._clear(match)
+        elif match.role == FOLLOW:
+            self._follow(match)
+        elif match.role == GIVEN_UP:
+            for incident in self.open.get(match.rule.id, {}).values():
+                incident.give_up(match.entry.session)
+        elif match.role == ANSWERED:
+            self._answer(match)
+        elif not self._is_ours(match):
+            self._take(match, reading)
 
     def gateway_started(self, at: float) -> None:
         """Close what the previous gateway process reported, because the gateway was restarted."""

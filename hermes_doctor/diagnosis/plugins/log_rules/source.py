@@ -128,16 +128,7 @@ def _rule(raw: Mapping[str, Any], samples: list[Sample]) -> Rule:
         raise RuleError("`fix` is the id of a fix")
     platform = text(raw, "platform", "")
     title = text(raw, "title")
-    taken = set(re.compile(line.pattern).groupindex) | ({"platform"} if platform else set())
-    if flag(raw, "unknown"):
-        taken.add("name")  # of the place
-    for field in ("title", "detail", "next"):
-        shown = text(raw, field, "")
-        if not set(_PLACE.sub("", shown)).isdisjoint("{}"):
-            raise RuleError(f"`{field}` may use braces only for {{name}}")
-        for name in _PLACE.findall(shown):
-            if name not in taken and (field, name) != ("next", "key"):  # the settings give the key
-                raise RuleError(f"`{field}` names {{{name}}}, which the pattern does not take")
+    taken = _taken(raw, line)
     rule = Rule(
         id=text(raw, "id"),
         code=code,
@@ -185,6 +176,23 @@ def _rule(raw: Mapping[str, Any], samples: list[Sample]) -> Rule:
         for other, written in zip(getattr(rule, name), raw.get(name, ()), strict=True):
             samples.append(_sample(rule, other, written))
     return rule
+
+
+def _taken(raw: Mapping[str, Any], line: LinePattern) -> set[str]:
+    """Return the fields that a rule takes from its lines, after its texts name no others."""
+    taken = set(re.compile(line.pattern).groupindex)
+    if text(raw, "platform", ""):
+        taken.add("platform")
+    if flag(raw, "unknown"):
+        taken.add("name")  # of the place
+    for field in ("title", "detail", "next"):
+        shown = text(raw, field, "")
+        if not set(_PLACE.sub("", shown)).isdisjoint("{}"):
+            raise RuleError(f"`{field}` may use braces only for {{name}}")
+        for name in _PLACE.findall(shown):
+            if name not in taken and (field, name) != ("next", "key"):  # settings give the key
+                raise RuleError(f"`{field}` names {{{name}}}, which the pattern does not take")
+    return taken
 
 
 def _insist(rule: Rule, raw: Mapping[str, Any], taken: set[str]) -> None:
