@@ -183,7 +183,7 @@ def _reason(error: OSError) -> str:
 def _document(message: str, code: int) -> str:
     """The error as JSON, in the format of the command: for a watch, one event per line."""
     if sys.argv[1:2] == ["watch"]:
-        from hermes_doctor.operations.watch.event_lines import trouble_line
+        from hermes_doctor.operations.watch.events import trouble_line
 
         return trouble_line(message)
     from hermes_doctor.render import document

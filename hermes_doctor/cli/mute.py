@@ -98,7 +98,7 @@ def mute(
     from datetime import UTC, timedelta
 
     from hermes_doctor.core.preferences import mutes
-    from hermes_doctor.repair.schedule.durations import parse_seconds
+    from hermes_doctor.repair.schedule.jobs import parse_seconds
 
     seconds = None if time is None else parse_seconds(time, "--for", least=60.0, most=LONGEST)
     where, found = homes.find(home), option_values.load_plugins(plugins)

@@ -271,16 +271,16 @@ def _validate(chosen: Mapping[str, Setting]) -> None:
     if not chosen:
         return
     from hermes_doctor.operations.watch.assembly import SHORTEST
-    from hermes_doctor.repair.schedule import durations
+    from hermes_doctor.repair.schedule import jobs
 
     def severity(given: str) -> None:
         if given.lower() not in [*Severity]:
             raise Trouble("use {choices}.", choices=", ".join(Severity))
 
     rules: dict[str, Callable[[str], object]] = {
-        "interval": lambda given: durations.parse_seconds(given, "interval", least=SHORTEST),
-        "patience": lambda given: durations.parse_seconds(given, "patience"),
-        "budget": durations.parse_budget,
+        "interval": lambda given: jobs.parse_seconds(given, "interval", least=SHORTEST),
+        "patience": lambda given: jobs.parse_seconds(given, "patience"),
+        "budget": jobs.parse_budget,
         "notify_on": severity,
     }
     for name, rule in rules.items():

@@ -13,7 +13,7 @@ import pytest
 from hermes_doctor.core.home import Home
 from hermes_doctor.operations.watch.store import WatchStateFiles
 from hermes_doctor.repair.gateway.service_managers import SystemdManager
-from hermes_doctor.repair.schedule import systemd as schedule_systemd
+from hermes_doctor.repair.schedule import managers as schedule_systemd
 from hermes_doctor.repair.schedule.jobs import Job
 from tests.helpers import support
 from tests.helpers.real.gateways import until

@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hermes_doctor.backup.records.last_ask import GATEWAY, AskAttempt, AskRecord
 from hermes_doctor.core.lazy import NamedTuple
@@ -17,12 +17,9 @@ from hermes_doctor.core.message import text
 from hermes_doctor.core.redaction import clean, redact_words
 from hermes_doctor.diagnosis.probes.network import provider_trial, verdict
 from hermes_doctor.diagnosis.probes.network.provider_trial import Reply, name_of
+from hermes_doctor.diagnosis.probes.network.request import Request
 from hermes_doctor.hermes.settings import urls
-from hermes_doctor.operations.asking.plan import first_words
-
-if TYPE_CHECKING:
-    from hermes_doctor.diagnosis.probes.network.request import Request
-    from hermes_doctor.operations.asking.plan import AskPlan
+from hermes_doctor.operations.asking.plan import AskPlan, first_words
 
 LARGEST = 1024 * 1024
 """Bytes that are read of an answer."""

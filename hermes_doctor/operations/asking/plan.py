@@ -10,27 +10,23 @@ import re
 import time
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from hermes_doctor.backup.records.last_ask import GATEWAY, PROVIDER
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.message import shorten, text
-from hermes_doctor.core.model import CouldNotLook, Trouble
+from hermes_doctor.core.model import CouldNotLook, Gateway, Trouble
 from hermes_doctor.core.redaction import describe_hidden, redact_log_text, redact_words
 from hermes_doctor.core.setting_lines import is_secret_name
 from hermes_doctor.diagnosis.probes import port_test
+from hermes_doctor.diagnosis.probes.network import request
 from hermes_doctor.diagnosis.probes.network.provider_trial import name_of
 from hermes_doctor.diagnosis.probes.network.request import Request
+from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.hermes.processes import sockets
 from hermes_doctor.hermes.settings import platform_setup
 from hermes_doctor.hermes.settings.credential_pool import suspected_secrets
 from hermes_doctor.hermes.settings.inputs import Settings
-
-if TYPE_CHECKING:
-    from hermes_doctor.core.model import Gateway
-    from hermes_doctor.diagnosis.probes.probes import Probes
-    from hermes_doctor.hermes.settings.resolved import Resolved, Route
-
+from hermes_doctor.hermes.settings.resolved import Resolved, Route
 
 QUESTION = "Reply with the one word: ready."
 LONGEST = 4000
@@ -91,8 +87,6 @@ def make(probes: Probes, words: str) -> AskPlan:
 def _direct(
     probes: Probes, resolved: Resolved, settings: Settings, words: str, why: str
 ) -> AskPlan:
-    from hermes_doctor.diagnosis.probes.network import request
-
     question = request.Question(words, TOKENS, _versions(probes))
     requests = list(request.requests(resolved, question))
     if not requests:

@@ -46,10 +46,8 @@ class Written(NamedTuple):
     notes: tuple[str, ...]
     kept: bool
     """Whether it was written."""
-    off: bool
-    gap: bool
-    verified: bool
-    runs: tuple[EndedRun, ...]
+    state: tuple[bool, bool, bool, tuple[EndedRun, ...]]
+    """What the recorder keeps: `_off`, `_gap`, `_verified` and `_runs`."""
 
 
 class Recorder:
@@ -160,21 +158,15 @@ class Recorder:
             self._written = self._waiting = self.rounds = None
             return [f"could not write the history: {done}"]
         self._written = seen if done.kept else None
-        self._waiting, self._runs, self._verified = None, [*done.runs], done.verified
-        self._off, self._gap = done.off, done.gap
+        self._waiting = None
+        self._off, self._gap, self._verified, (*self._runs,) = done.state
         return [*done.notes]
 
     def _write_in_copy(self, seen: Observation) -> Written:
         """Write in a copy of the process; return what the original has to know."""
         notes = self._guarded(lambda: self._write_here(seen))
-        return Written(
-            tuple(notes),
-            kept=self._written is seen,
-            off=self._off,
-            gap=self._gap,
-            verified=self._verified,
-            runs=tuple(self._runs),
-        )
+        state = (self._off, self._gap, self._verified, tuple(self._runs))
+        return Written(tuple(notes), self._written is seen, state)
 
     def _write_here(self, seen: Observation) -> list[str]:
         try:

@@ -9,25 +9,22 @@ import sqlite3
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hermes_doctor.core.home import Home
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CannotFix, Trouble
 from hermes_doctor.core.system import disk, privileges, progress
 from hermes_doctor.core.system.accounts import why_untrusted
 from hermes_doctor.core.system.foreign_code import why_foreign
+from hermes_doctor.core.system.privileges import Privileges
 from hermes_doctor.core.system.workers import start_worker
+from hermes_doctor.hermes.installation.find import Installation
 from hermes_doctor.hermes.knowledge import atlas, merging, releases
 from hermes_doctor.hermes.knowledge.releases import Learned
 from hermes_doctor.operations.learning import isolation, questions
 from hermes_doctor.operations.learning.isolation import DoesNotStart
 from hermes_doctor.sqlite.schema import declares_only
-
-if TYPE_CHECKING:
-    from hermes_doctor.core.home import Home
-    from hermes_doctor.core.system.privileges import Privileges
-    from hermes_doctor.hermes.installation.find import Installation
-
 
 _MEMORY = 400 * 1024 * 1024
 _PAUSE = 0.02

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hermes_doctor.backup.records.journal import ItemRecord
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.core.system.files import ABSENT
+from hermes_doctor.diagnosis.probes.network import provider_trial, request
+from hermes_doctor.diagnosis.probes.network.provider_trial import Trial
+from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.diagnosis.step import Step
 from hermes_doctor.hermes.settings import config_yaml, env_file, resolved, urls
 from hermes_doctor.hermes.settings.credential_pool import fingerprint
@@ -27,12 +31,6 @@ from hermes_doctor.operations.provider_switch.target import (
     without_prefix,
 )
 from hermes_doctor.repair.planning import setting_edits
-
-if TYPE_CHECKING:
-    from hermes_doctor.backup.records.journal import ItemRecord
-    from hermes_doctor.diagnosis.probes.network.provider_trial import Trial
-    from hermes_doctor.diagnosis.probes.probes import Probes
-
 
 PLACEHOLDER_KEY = "typed-when-it-is-applied"
 """Placeholder for a key that is not typed yet, while a plan is only shown."""
@@ -356,8 +354,6 @@ class Proof:
             return f"Hermes would not use the planned settings: {differs}"
         if not self.tested:
             return None
-        from hermes_doctor.diagnosis.probes.network import provider_trial, request
-
         asked = [question for question in request.requests(now) if question.route.path == "model"]
         if not asked:
             self.test_result = "not tested: the provider needs more than a key"

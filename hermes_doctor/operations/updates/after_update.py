@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 from hermes_doctor.backup.records.home_lock import lock_home
 from hermes_doctor.backup.records.journal import ItemRecord
@@ -33,6 +32,7 @@ from hermes_doctor.core.model import (
 )
 from hermes_doctor.core.system.accounts import Account
 from hermes_doctor.diagnosis.examination import report as reports
+from hermes_doctor.diagnosis.plugins.load import Plugins
 from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.hermes.installation import details
 from hermes_doctor.hermes.installation.details import InstallationDetails
@@ -57,9 +57,6 @@ from hermes_doctor.repair.transaction.gateway import START_LIMIT
 from hermes_doctor.repair.transaction.gateway_steps import add_gateway_restart
 from hermes_doctor.repair.transaction.run import Run
 from hermes_doctor.repair.transaction.targets import Item
-
-if TYPE_CHECKING:
-    from hermes_doctor.diagnosis.plugins.load import Plugins
 
 SETTLE = 20.0
 """Seconds to wait for log lines of the new gateway before they are examined."""

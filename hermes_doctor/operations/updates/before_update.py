@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hermes_doctor.backup.records.home_lock import lock_home
 from hermes_doctor.backup.records.updates import Update, UpdateRecords, now, process_identity
@@ -28,15 +27,12 @@ from hermes_doctor.core.system.files import MEGABYTE, size
 from hermes_doctor.diagnosis.examination import report
 from hermes_doctor.diagnosis.examination.liveness import is_answering
 from hermes_doctor.diagnosis.plugins.built_in import builtin
+from hermes_doctor.diagnosis.plugins.load import Plugins
 from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.hermes.installation import details, find
 from hermes_doctor.hermes.installation.details import InstallationDetails
 from hermes_doctor.operations.updates import git_rollback, images
 from hermes_doctor.repair.gateway.manager_commands import owner_of
-
-if TYPE_CHECKING:
-    from hermes_doctor.diagnosis.plugins.load import Plugins
-
 
 ROOM = 512 * MEGABYTE
 """Free bytes that an update may need where Hermes is installed."""

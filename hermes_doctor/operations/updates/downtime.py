@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from hermes_doctor.backup.records.updates import Update, UpdateRecords
 from hermes_doctor.core.home import Home, all_homes
@@ -16,11 +15,9 @@ from hermes_doctor.core.system import disk
 from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.operations.updates import images
 from hermes_doctor.repair.gateway import control
+from hermes_doctor.repair.gateway.base import GatewayControl
 from hermes_doctor.repair.planning import deleted_logs
 from hermes_doctor.repair.transaction.gateway import START_LIMIT, STOP_LIMIT
-
-if TYPE_CHECKING:
-    from hermes_doctor.repair.gateway.base import GatewayControl
 
 Tell = Callable[[str], None]
 

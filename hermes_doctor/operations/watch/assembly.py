@@ -24,17 +24,17 @@ from hermes_doctor.operations.watch.channels import (
 )
 from hermes_doctor.operations.watch.child_process import ChildProcesses
 from hermes_doctor.operations.watch.consent import RepairBudget
-from hermes_doctor.operations.watch.event_lines import EventPrinter
+from hermes_doctor.operations.watch.events import EventPrinter
 from hermes_doctor.operations.watch.examination_apart import ExaminationApart, Separate
 from hermes_doctor.operations.watch.heal import Healer
 from hermes_doctor.operations.watch.healing_apart import RepairApart
 from hermes_doctor.operations.watch.muting import Muting
 from hermes_doctor.operations.watch.notices import Notices
 from hermes_doctor.operations.watch.rounds import Watch
+from hermes_doctor.operations.watch.secret_options import FAIL_OPTION, OPTION, HeartbeatSender
 from hermes_doctor.operations.watch.store import WatchStateFiles
-from hermes_doctor.operations.watch.web_address import FAIL_OPTION, OPTION, HeartbeatSender
-from hermes_doctor.repair.schedule import durations
-from hermes_doctor.repair.schedule.durations import format_duration
+from hermes_doctor.repair.schedule import jobs
+from hermes_doctor.repair.schedule.jobs import format_duration
 
 SHORTEST = 1.0
 
@@ -81,7 +81,7 @@ class WatchOptions(NamedTuple):
 
 
 def interval_seconds(chosen: WatchOptions) -> float:
-    return durations.parse_seconds(chosen.interval, "--interval", least=SHORTEST)
+    return jobs.parse_seconds(chosen.interval, "--interval", least=SHORTEST)
 
 
 def validate(chosen: WatchOptions, home: Home, plugins: Plugins) -> None:
@@ -89,8 +89,8 @@ def validate(chosen: WatchOptions, home: Home, plugins: Plugins) -> None:
     _notices(chosen.notify, home)
     _heartbeat(chosen)
     if chosen.healing:
-        durations.parse_budget(chosen.healing.budget)
-        durations.parse_seconds(chosen.healing.timeout, "--patience")
+        jobs.parse_budget(chosen.healing.budget)
+        jobs.parse_seconds(chosen.healing.timeout, "--patience")
         _agreed(plugins, chosen.healing)
 
 
@@ -141,7 +141,7 @@ def assemble(
     watch.title = f"hermes-doctor {__version__} watches {tilde(home.path)}"
     watch.title += f" every {format_duration(watch.interval)}"
     if healing is not None:
-        budget = durations.parse_budget(healing.budget)
+        budget = jobs.parse_budget(healing.budget)
         watch.title += f" and repairs (at most {budget.limit} in {format_duration(budget.period)})"
         watch.enable(_healer(watch, plugins, healing, options))
     return watch
@@ -186,11 +186,11 @@ def _healer(watch: Watch, plugins: Plugins, asked: HealOptions, options: str) ->
         home=watch.home,
         plugins=plugins,
         store=watch.store,
-        ledger=RepairBudget(durations.parse_budget(asked.budget), memory.repairs, memory.failures),
+        ledger=RepairBudget(jobs.parse_budget(asked.budget), memory.repairs, memory.failures),
         clock=watch.clock,
         signals=watch.signals,
         min_rounds=asked.min_rounds,
-        timeout=durations.parse_seconds(asked.timeout, "--patience"),
+        timeout=jobs.parse_seconds(asked.timeout, "--patience"),
         confirmed=_agreed(plugins, asked),
         vault=asked.vault.expanduser().absolute() if asked.vault else None,
         options=options,

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.operations.history.place import boot_id
-from hermes_doctor.repair.schedule.durations import format_duration
+from hermes_doctor.repair.schedule.jobs import format_duration
 
 SLACK = 10.0
 """Seconds that clocks may drift apart between two rounds without meaning a gap."""

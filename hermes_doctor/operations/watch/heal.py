@@ -25,13 +25,12 @@ from hermes_doctor.diagnosis.plugins.load import Plugins
 from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.operations.watch import consent, repair_runs
 from hermes_doctor.operations.watch.clocks import MachineClock
-from hermes_doctor.operations.watch.consent import MAX_TRIES, RepairBudget
+from hermes_doctor.operations.watch.consent import MAX_TRIES, Lease, RepairBudget
 from hermes_doctor.operations.watch.events import EventKind, Key, WatchEvent
-from hermes_doctor.operations.watch.healing_lease import Lease
 from hermes_doctor.operations.watch.signals import Signals
 from hermes_doctor.operations.watch.state import WatchState
 from hermes_doctor.operations.watch.store import WatchStateFiles
-from hermes_doctor.repair.schedule.durations import format_duration
+from hermes_doctor.repair.schedule.jobs import format_duration
 
 if TYPE_CHECKING:
     from hermes_doctor.backup.records.journal import Journal

@@ -10,15 +10,13 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hermes_doctor.core.model import CouldNotLook, Finding, Trouble
 from hermes_doctor.core.system import root_parent
 from hermes_doctor.operations.watch.child_process import MODULES, ChildFailed, ChildProcesses
 from hermes_doctor.operations.watch.events import EventKind, WatchEvent
-
-if TYPE_CHECKING:
-    from hermes_doctor.operations.watch.heal import Healer
+from hermes_doctor.operations.watch.heal import Healer
 
 Outcome = tuple[list[WatchEvent], bool]
 _KEPT = ("said", "busy_since", "repairs", "repaired", "failures")
@@ -44,7 +42,11 @@ class RepairApart:
             )
         except (ChildFailed, CouldNotLook) as why:
             return self._cut_off(due, str(why)), False
-        self._adopt(changed)
+        for name in _KEPT:
+            setattr(healer.memory, name, changed[name])
+        healer.ledger.repairs = healer.memory.repairs
+        _adopt(healer, changed)
+        healer.lease.refusal()  # a lease that the process took is ours from now on
         events, again = outcome
         return events, again
 
@@ -53,16 +55,6 @@ class RepairApart:
         healer = self._healer
         memory = {name: getattr(healer.memory, name) for name in _KEPT}
         return memory | {"later": healer.later, "ending": healer.signals.ending}
-
-    def _adopt(self, changed: dict[str, Any]) -> None:
-        healer = self._healer
-        for name in _KEPT:
-            setattr(healer.memory, name, changed[name])
-        healer.ledger.repairs = healer.memory.repairs
-        healer.ledger.failures = healer.memory.failures
-        healer.later = changed["later"]
-        healer.signals.ending = healer.signals.ending or changed["ending"]
-        healer.lease.refusal()  # a lease that the process took is ours from now on
 
     def _cut_off(self, due: Sequence[Finding], why: str) -> list[WatchEvent]:
         """Count a repair that was cut off; it was written down before it began."""
@@ -84,6 +76,13 @@ class RepairApart:
 SeparateWork = Callable[..., Any]
 """Does the work in a process of the home's owner if root watches another user's home; in any other
 home, does what is done `otherwise`."""
+
+
+def _adopt(healer: Healer, changed: dict[str, Any]) -> None:
+    """Take over what a process changed besides the memory of the watch."""
+    healer.ledger.failures = healer.memory.failures
+    healer.later = changed["later"]
+    healer.signals.ending = healer.signals.ending or changed["ending"]
 
 
 class RepairAsOwner:
@@ -113,7 +112,11 @@ class RepairAsOwner:
             return self._cut_off(str(why)), False
         outcome: Outcome = done[0]
         if done[1] is not None:
-            self._adopt(done[1])
+            healer.memory.said, healer.memory.busy_since = done[1]["said"], done[1]["busy_since"]
+            healer.memory.failures = done[1]["failures"]
+            _adopt(healer, done[1])
+            if not done[1]["leased"]:
+                healer.lease.adopt(None)
         return outcome
 
     def _in_process(self, work: Callable[[], Outcome]) -> tuple[Outcome, dict[str, Any]]:
@@ -124,13 +127,9 @@ class RepairAsOwner:
         if (descriptor := healer.lease.descriptor) is not None:
             root_parent.ask_root("keep_lease", descriptors=(descriptor,))
         changed = {name: getattr(healer.memory, name) for name in ("said", "busy_since")}
+        changed |= {"failures": healer.ledger.failures, "later": healer.later}
         ended = {"ending": healer.signals.ending, "leased": descriptor is not None}
-        return outcome, {
-            **changed,
-            **ended,
-            "failures": healer.ledger.failures,
-            "later": healer.later,
-        }
+        return outcome, changed | ended
 
     def _count(self) -> None:
         self._begun = True
@@ -139,15 +138,6 @@ class RepairAsOwner:
     def _keep_lease(self, *, descriptors: Sequence[int]) -> None:
         """Keep the lock of the home's lease, which the process has opened."""
         self._healer.lease.adopt(descriptors[0])
-
-    def _adopt(self, changed: dict[str, Any]) -> None:
-        healer = self._healer
-        healer.memory.said, healer.memory.busy_since = changed["said"], changed["busy_since"]
-        healer.memory.failures = healer.ledger.failures = changed["failures"]
-        healer.later = changed["later"]
-        healer.signals.ending = healer.signals.ending or changed["ending"]
-        if not changed["leased"]:
-            healer.lease.adopt(None)
 
     def _cut_off(self, why: str) -> list[WatchEvent]:
         """Say that the process was cut off; what it was about to repair has been counted."""

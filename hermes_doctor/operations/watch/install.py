@@ -24,15 +24,14 @@ from hermes_doctor.core.system.own_environment import refuse_cached
 from hermes_doctor.diagnosis.plugins.load import Plugins
 from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.hermes.supervisors.units import SYSTEMD_USER
-from hermes_doctor.operations.watch import assembly, secret_options, web_address
+from hermes_doctor.operations.watch import assembly, secret_options
 from hermes_doctor.operations.watch.clocks import MachineClock
-from hermes_doctor.operations.watch.healing_lease import Lease
+from hermes_doctor.operations.watch.consent import Lease
 from hermes_doctor.operations.watch.store import WatchStateFiles
 from hermes_doctor.repair.gateway.manager_commands import owner_of
-from hermes_doctor.repair.schedule import crontab
+from hermes_doctor.repair.schedule import managers
 from hermes_doctor.repair.schedule.choose import choose, refuse_temporary_home
-from hermes_doctor.repair.schedule.durations import format_duration
-from hermes_doctor.repair.schedule.jobs import Job, JobManager
+from hermes_doctor.repair.schedule.jobs import Job, JobManager, format_duration
 
 
 def find_job(home: Home, *, system: bool, cron: bool) -> tuple[JobManager, Job]:
@@ -77,8 +76,8 @@ def install(manager: JobManager, job: Job, chosen: assembly.WatchOptions) -> boo
     secrets = (
         (store.webhook, ways.webhook, "--notify-webhook"),
         (store.command, ways.command, "--notify-command"),
-        (store.heartbeat, chosen.heartbeat, web_address.OPTION),
-        (store.heartbeat_fail, chosen.heartbeat_fail, web_address.FAIL_OPTION),
+        (store.heartbeat, chosen.heartbeat, secret_options.OPTION),
+        (store.heartbeat_fail, chosen.heartbeat_fail, secret_options.FAIL_OPTION),
     )
     before = {path: _kept(store, path) for path in store.secrets if os.path.lexists(path)}
     folders = [*_missing(store.folder), *_missing(places.SYSTEM)]
@@ -130,7 +129,7 @@ def overdue_reason(job: Job, *, scheduled: bool) -> str | None:
     except OSError:
         return None
     usual = (
-        max(memory.interval, crontab.shortest(heal=memory.heals)) if scheduled else memory.interval
+        max(memory.interval, managers.shortest(heal=memory.heals)) if scheduled else memory.interval
     )
     if age <= 3 * usual + 60:
         return None
@@ -209,36 +208,32 @@ def _keep(store: WatchStateFiles, path: Path, secret: str) -> bool:
 def _options(
     chosen: assembly.WatchOptions, store: WatchStateFiles, folders: Sequence[Path]
 ) -> Iterator[str]:
-    yield from ("--interval", chosen.interval)
     healing, ways = chosen.healing, chosen.notify
+    notifies = ways.command or ways.webhook or ways.hermes
+    options: list[tuple[str, object]] = [("--interval", chosen.interval)]
     if healing:
-        yield from ("--heal", "--after", str(healing.min_rounds), "--budget", healing.budget)
-        yield from ("--patience", healing.timeout)
-        for word in healing.confirmed:
-            yield from ("--also", word)
-        if healing.vault:
-            yield from ("--vault", str(healing.vault.expanduser().absolute()))
-    if ways.command or ways.webhook or ways.hermes:
-        yield from ("--notify-on", ways.min_severity)
-    if ways.command:
-        yield from ("--notify-command", f"@{store.command}")
-    if ways.webhook:
-        yield from ("--notify-webhook", f"@{store.webhook}")
-    if ways.hermes:
-        yield from ("--notify-hermes", ways.hermes)
-    if chosen.heartbeat:
-        yield from (web_address.OPTION, f"@{store.heartbeat}")
-    if chosen.heartbeat_fail:
-        yield from (web_address.FAIL_OPTION, f"@{store.heartbeat_fail}")
+        yield "--heal"
+        options += [("--after", healing.min_rounds), ("--budget", healing.budget)]
+        options += [("--patience", healing.timeout), ("--vault", healing.vault)]
+        options += [("--also", word) for word in healing.confirmed]
+    options += [
+        ("--notify-on", notifies and ways.min_severity),
+        ("--notify-command", ways.command and f"@{store.command}"),
+        ("--notify-webhook", ways.webhook and f"@{store.webhook}"),
+        ("--notify-hermes", ways.hermes),
+        (secret_options.OPTION, chosen.heartbeat and f"@{store.heartbeat}"),
+        (secret_options.FAIL_OPTION, chosen.heartbeat_fail and f"@{store.heartbeat_fail}"),
+        ("--fail-on", chosen.fail_on),
+        ("--metrics", chosen.metrics),
+        *(("--plugins", folder) for folder in folders),
+    ]
+    for option, value in options:
+        if value:
+            path = value.expanduser().absolute() if isinstance(value, Path) else value
+            yield from (option, str(path))
     yield from chosen.declined
-    if chosen.fail_on:
-        yield from ("--fail-on", chosen.fail_on)
     if chosen.network:
         yield "--network"
-    if chosen.metrics:
-        yield from ("--metrics", str(chosen.metrics.expanduser().absolute()))
-    for folder in folders:
-        yield from ("--plugins", str(folder.expanduser().absolute()))
 
 
 def _user(home: Home, chosen: assembly.WatchOptions) -> str | None:

@@ -9,26 +9,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.message import count
 from hermes_doctor.core.model import CouldNotLook, Report, Severity, Trouble
 from hermes_doctor.diagnosis.examination.check_threads import describe_crash
+from hermes_doctor.operations.history.when_to_record import Recorder
 from hermes_doctor.operations.watch import changes, clocks
 from hermes_doctor.operations.watch.clocks import ClockReading, MachineClock
-from hermes_doctor.operations.watch.event_lines import state_summary
-from hermes_doctor.operations.watch.events import EventKind, WatchEvent
+from hermes_doctor.operations.watch.events import EventKind, WatchEvent, state_summary
+from hermes_doctor.operations.watch.heal import Healer
 from hermes_doctor.operations.watch.home_reachable import reach_home
+from hermes_doctor.operations.watch.notices import Notices
+from hermes_doctor.operations.watch.secret_options import HeartbeatSender
 from hermes_doctor.operations.watch.signals import Signals, StopRequested
 from hermes_doctor.operations.watch.state import MAX_DEEDS, WatchState
 from hermes_doctor.operations.watch.store import WatchStateFiles
-
-if TYPE_CHECKING:
-    from hermes_doctor.operations.history.when_to_record import Recorder
-    from hermes_doctor.operations.watch.heal import Healer
-    from hermes_doctor.operations.watch.notices import Notices
-    from hermes_doctor.operations.watch.web_address import HeartbeatSender
 
 DAY = 86400.0
 HOUR = 3600.0

@@ -170,34 +170,28 @@ def _rungs(probes: Probes, path: Path, name: str) -> list[RepairMethod]:
             ("rebuilding its indexes", in_place.reindex),
             ("declaring its indexes again", in_place.remake),
         ]
-    if name == "copies":
-        from hermes_doctor.sqlite.repairs import rescue
-
-        older = _own_copies(probes, path)
-        return [("restoring an older copy", partial(rescue.restore_from_copy, candidates=older))]
     if name == "full text":
         known = known_blueprint(probes, path)
         return [
             ("rebuilding its search index", partial(rebuild_search.rebuild_tables, blueprint=known))
         ]
+    from hermes_doctor.sqlite.repairs import rescue
+
+    if name == "copies":
+        older = _own_copies(probes, path)
+        return [("restoring an older copy", partial(rescue.restore_from_copy, candidates=older))]
     plan = blueprint_of(probes, path)
     sources = probes.databases.copies(path)
     if name == "damaged copies":
-        from hermes_doctor.sqlite.repairs import rescue
-
         candidates = [own_copy for own_copy in _own_copies(probes, path) if not own_copy.member]
         candidates += probes.databases.damaged_copies(path)
         save = partial(rescue.save_rows_of_copy, plan=plan, candidates=candidates)
         return [("saving the rows of a damaged copy", save)]
     if name == "layers":
-        from hermes_doctor.sqlite.repairs import rescue
-
         older = _own_copies(probes, path)
         lay_over = partial(rescue.restore_and_merge_log, plan=plan, candidates=older)
         what = "merging its write-ahead log into an older copy"
         return [(what, partial(_without_file, repair=lay_over))]
-    from hermes_doctor.sqlite.repairs import rescue
-
     save = partial(rescue.save_rows, plan=plan, home=probes.home, copies=sources)
     if name == "log":
         return [("saving the rows of its write-ahead log", partial(_without_file, repair=save))]

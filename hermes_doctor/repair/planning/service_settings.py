@@ -6,11 +6,13 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hermes_doctor.core.message import listed, text
 from hermes_doctor.core.model import CannotFix, CouldNotLook
 from hermes_doctor.core.system.files import ABSENT, read
+from hermes_doctor.diagnosis.probes.compose import ComposeFile, ComposeService
+from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.diagnosis.step import Step
 from hermes_doctor.hermes.settings.edits import Put
 from hermes_doctor.repair.gateway import control
@@ -19,11 +21,6 @@ from hermes_doctor.repair.gateway.service_managers import SystemdUnit
 from hermes_doctor.repair.steps.files import ReplaceFile, ReplaceSpan, changed_span
 from hermes_doctor.repair.steps.gateway import GatewayStep
 from hermes_doctor.repair.steps.machine import ReloadUnits
-
-if TYPE_CHECKING:
-    from hermes_doctor.diagnosis.probes.compose import ComposeFile, ComposeService
-    from hermes_doctor.diagnosis.probes.probes import Probes
-
 
 FILE = "hermes-doctor.conf"
 HEADER = "# Made by hermes-doctor; `hermes-doctor undo` removes it.\n[Service]\n"

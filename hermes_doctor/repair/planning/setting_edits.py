@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from hermes_doctor.core.model import CannotFix, Finding
 from hermes_doctor.core.system.files import Snapshot, snapshot
+from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.diagnosis.step import Step
+from hermes_doctor.hermes.knowledge.releases import Release
 from hermes_doctor.hermes.settings import config_yaml, env_file
 from hermes_doctor.hermes.settings.edits import (
     ConfigEdit,
@@ -19,15 +21,9 @@ from hermes_doctor.hermes.settings.edits import (
     Rename,
     Unset,
 )
+from hermes_doctor.repair.gateway import control
 from hermes_doctor.repair.steps.files import ReplaceFile, ReplaceSpan, changed_span
 from hermes_doctor.repair.steps.gateway import GatewayStep
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from hermes_doctor.diagnosis.probes.probes import Probes
-    from hermes_doctor.hermes.knowledge.releases import Release
-
 
 MODEL, KEY, VARIABLE, FALLBACK, PLATFORM, ACCESS, GONE = (
     "model",
@@ -92,8 +88,6 @@ def restart_if_running(probes: Probes, *what: str) -> Iterator[Step]:
     A gateway that we cannot restart keeps its old settings until its owner restarts it. The file
     is corrected anyway, and the next check reports that the settings are newer.
     """
-    from hermes_doctor.repair.gateway import control
-
     if not probes.gateway.running() and probes.health.next_start() is None:
         return
     release = _release(probes)
@@ -128,8 +122,6 @@ def refuse_managed(probes: Probes) -> None:
 
 
 def _release(probes: Probes) -> Release:
-    from hermes_doctor.hermes.knowledge.releases import Release
-
     installation = probes.hermes.installation()
     return Release(installation.release if installation else None)
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.diagnosis.step import Step
+from hermes_doctor.hermes.stores.best_repair import Repair
+from hermes_doctor.hermes.stores.store_file import StoreFile
+from hermes_doctor.repair.gateway import control
 from hermes_doctor.repair.steps.files import ReplaceFile
 from hermes_doctor.repair.steps.gateway import GatewayStep
-
-if TYPE_CHECKING:
-    from hermes_doctor.diagnosis.probes.probes import Probes
-    from hermes_doctor.hermes.stores.best_repair import Repair
-    from hermes_doctor.hermes.stores.store_file import StoreFile
 
 
 def repair_store(probes: Probes, file: StoreFile, repair: Repair) -> Iterator[Step]:
@@ -24,8 +22,6 @@ def replace_store(
     probes: Probes, file: StoreFile, data: bytes, why: str, lines: tuple[str, ...]
 ) -> Iterator[Step]:
     """Make the steps that replace a store; a gateway that reads it only at start is restarted."""
-    from hermes_doctor.repair.gateway import control
-
     yield ReplaceFile(
         file.path, data, why=why, expect=file.snapshot, before=file.data, entries=lines
     )

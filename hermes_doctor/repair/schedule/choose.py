@@ -10,7 +10,7 @@ from pathlib import Path
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CannotFix, Trouble
-from hermes_doctor.repair.schedule import crontab, launchd, systemd
+from hermes_doctor.repair.schedule import managers
 from hermes_doctor.repair.schedule.jobs import JobManager
 
 _PASSING = ("/tmp", "/var/tmp", "/dev/shm")
@@ -26,7 +26,7 @@ class Kinds(NamedTuple):
 
 def choose(home: Home, *, system: bool, cron: bool, kinds: Kinds | None = None) -> JobManager:
     """Choose the manager for a home; raise Trouble if there is none."""
-    kinds = kinds or Kinds(crontab.Cron, launchd.Launchd, systemd.Systemd)
+    kinds = kinds or Kinds(managers.Cron, managers.Launchd, managers.Systemd)
     owner = os.stat(home.path).st_uid
     if system and os.geteuid() != 0:
         raise Trouble("--system installs for the whole machine and needs root. Run this with sudo.")

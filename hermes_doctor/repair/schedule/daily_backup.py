@@ -16,7 +16,7 @@ from hermes_doctor.core.system import disk
 from hermes_doctor.core.system.accounts import refuse_untrusted
 from hermes_doctor.core.system.own_environment import refuse_cached
 from hermes_doctor.repair.gateway.manager_commands import owner_of
-from hermes_doctor.repair.schedule import crontab, launchd, systemd
+from hermes_doctor.repair.schedule import managers
 from hermes_doctor.repair.schedule.choose import Kinds, choose, refuse_temporary_home
 from hermes_doctor.repair.schedule.jobs import Job, JobManager
 
@@ -76,7 +76,7 @@ def at_of(job: Job) -> tuple[int, int]:
     return int(hour), int(minute)
 
 
-class DailyTimer(systemd.Systemd):
+class DailyTimer(managers.Systemd):
     """A systemd timer and the one-shot service that it starts."""
 
     def describe(self) -> str:
@@ -95,15 +95,15 @@ class DailyTimer(systemd.Systemd):
         return _TIMER.format(home=home, at=f"{hour:02}:{minute:02}")
 
     def service_text(self, job: Job) -> str:
-        limits = systemd.LIMITS
+        limits = managers.LIMITS
         if self.system:
-            paths = " ".join(systemd.quote(f"-{path}") for path in job.writes)
-            limits += f"{systemd.SANDBOX}ReadWritePaths={paths}\n"
+            paths = " ".join(managers.quote(f"-{path}") for path in job.writes)
+            limits += f"{managers.SANDBOX}ReadWritePaths={paths}\n"
             if job.user:
                 limits = f"User={job.user}\n{limits}CapabilityBoundingSet=\n"
         return _SERVICE.format(
             home=str(job.home.path).replace("%", "%%"),
-            command=" ".join(systemd.quote(word, command=True) for word in job.command),
+            command=" ".join(managers.quote(word, command=True) for word in job.command),
             limits=limits,
         )
 
@@ -146,7 +146,7 @@ class DailyTimer(systemd.Systemd):
         return [*found, *super().hints(job)[1:]]
 
 
-class DailyLaunchdJob(launchd.Launchd):
+class DailyLaunchdJob(managers.Launchd):
     """A launchd job that runs once a day."""
 
     def installed(self, job: Job) -> list[str]:
@@ -166,16 +166,16 @@ class DailyLaunchdJob(launchd.Launchd):
         return plistlib.dumps(wanted).decode()
 
 
-class DailyCrontabLine(crontab.Cron):
+class DailyCrontabLine(managers.Cron):
     """A crontab line that runs once a day."""
 
     def installed(self, job: Job) -> list[str]:
-        line = next(iter(crontab.lines_of(job)), "")
+        line = next(iter(managers.lines_of(job)), "")
         return shlex.split(line.replace(r"\%", "%"), comments=True)
 
     def text(self, job: Job) -> str:
         hour, minute = at_of(job)
-        command = crontab.in_line(job.command)
+        command = managers.in_line(job.command)
         return f"{minute} {hour} * * * {command} >/dev/null  # {job.name}\n"
 
     def hints(self, job: Job) -> Sequence[str]:

@@ -252,16 +252,15 @@ class FreeSpace(MachineAction):
         return text("delete what is not needed: {files}, {freed}", files=files, freed=freed)
 
     def lines(self) -> Sequence[str]:
-        shown = [self._line(file) for file in self.files[:_MOST_LINES]]
+        shown = []
+        for file in self.files[:_MOST_LINES]:
+            kept = f", keep the newest {size(file.keep)}" if file.keep else ""
+            shown.append(f"-{self.home.name_of(file.path)} ({size(file.size)}){kept}")
         rest = self.files[_MOST_LINES:]
         if rest:
             more = count(len(rest), "more file")
             shown.append(f"-{more} ({size(sum(kept_file.freed for kept_file in rest))})")
         return shown
-
-    def _line(self, file: RemovableFile) -> str:
-        kept = f", keep the newest {size(file.keep)}" if file.keep else ""
-        return f"-{self.home.name_of(file.path)} ({size(file.size)}){kept}"
 
     def losses(self) -> str:
         return "What is deleted cannot be restored: there is no room for a backup of it."

@@ -18,8 +18,8 @@ from hermes_doctor.hermes.supervisors.starters import heals
 from hermes_doctor.hermes.supervisors.units import Unit
 from hermes_doctor.repair.gateway.docker import NAME, container_of
 from hermes_doctor.repair.gateway.manager_commands import owner_of, run_checked
-from hermes_doctor.repair.schedule.crontab import Cron, lines_of, remove_line
 from hermes_doctor.repair.schedule.jobs import Job
+from hermes_doctor.repair.schedule.managers import Cron, lines_of, remove_line
 
 POLICY, BEFORE = "unless-stopped", "no"
 

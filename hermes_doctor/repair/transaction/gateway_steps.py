@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from hermes_doctor.backup.vault.selection import is_read_on_demand
 from hermes_doctor.core.home import CACHES, is_database
 from hermes_doctor.core.message import listed, text
-from hermes_doctor.core.model import CannotFix, CouldNotLook, Trouble
+from hermes_doctor.core.model import CannotFix, CouldNotLook, Finding, Trouble
 from hermes_doctor.core.system.files import snapshot
 from hermes_doctor.diagnosis.examination.ranking import platform_of
+from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.diagnosis.step import Change, Step
+from hermes_doctor.repair.gateway import control
 from hermes_doctor.repair.steps.gateway import GatewayStep
-
-if TYPE_CHECKING:
-    from hermes_doctor.core.model import Finding
-    from hermes_doctor.diagnosis.probes.probes import Probes
-    from hermes_doctor.repair.transaction.targets import Item
+from hermes_doctor.repair.transaction.targets import Item
 
 
 def add_gateway_restart(probes: Probes, steps: Sequence[Step]) -> list[Step]:
@@ -124,8 +122,6 @@ def _with_gateway(probes: Probes, steps: Sequence[Step]) -> list[Step]:
         return list(steps)
     if not gateways:
         return list(steps)
-    from hermes_doctor.repair.gateway import control
-
     try:
         service = control.gateway_control(probes)
     except CannotFix as why:
@@ -167,8 +163,6 @@ def add_restarts_for_restore(
 
 def _set_running(probes: Probes, item: Item, *, wanted: bool) -> bool:
     """Add the step that stops or starts the gateway; return whether one is needed."""
-    from hermes_doctor.repair.gateway import control
-
     try:
         if bool(probes.gateway.running()) is wanted:
             return False
@@ -188,8 +182,6 @@ def _set_running(probes: Probes, item: Item, *, wanted: bool) -> bool:
 
 def _with_stores(probes: Probes, items: Sequence[Item]) -> None:
     """Add a restart for files that the gateway has in memory; raise Trouble if it cannot stop."""
-    from hermes_doctor.backup.vault.selection import is_read_on_demand
-    from hermes_doctor.repair.gateway import control
 
     def held(step: Step) -> bool:
         names = [probes.home.name_of(change.path) for change in step.changes()]
@@ -217,7 +209,6 @@ def _with_stores(probes: Probes, items: Sequence[Item]) -> None:
 
 
 def _back(probes: Probes, steps: Sequence[Step]) -> list[Step]:
-    from hermes_doctor.repair.gateway import control
     from hermes_doctor.repair.planning.install_service import restart_without_unit
     from hermes_doctor.repair.steps import machine
 

@@ -17,7 +17,6 @@ from hermes_doctor.core.system.signals import delay_signals, interruptible
 from hermes_doctor.hermes.processes import gateway_processes
 from hermes_doctor.repair.transaction import paths, undo_guards
 from hermes_doctor.repair.transaction.atomic_switch import Switch, switches
-from hermes_doctor.repair.transaction.cleanup import clean, try_again
 from hermes_doctor.repair.transaction.gateway import (
     ASKED,
     remove_origin_file,
@@ -25,9 +24,11 @@ from hermes_doctor.repair.transaction.gateway import (
 )
 from hermes_doctor.repair.transaction.outcomes import left_files_note, mark_left_items
 from hermes_doctor.repair.transaction.rollback import (
+    clean,
     is_lone_sidecar,
     is_used_lone_sidecar,
     roll_back,
+    try_again,
     used_after_switch,
 )
 from hermes_doctor.repair.transaction.targets import Verify, revert_interrupted

@@ -23,7 +23,6 @@ from hermes_doctor.core.system.files import snapshot
 from hermes_doctor.core.system.signals import delay_signals, interruptible
 from hermes_doctor.hermes.processes import gateway_processes
 from hermes_doctor.repair.transaction import paths
-from hermes_doctor.repair.transaction.cleanup import clean
 from hermes_doctor.repair.transaction.gateway import ASKED, GatewayPause, remove_origin_file
 from hermes_doctor.repair.transaction.outcomes import (
     as_trouble,
@@ -34,7 +33,7 @@ from hermes_doctor.repair.transaction.outcomes import (
     mark_refused,
 )
 from hermes_doctor.repair.transaction.preflight import Preflight
-from hermes_doctor.repair.transaction.rollback import roll_back
+from hermes_doctor.repair.transaction.rollback import clean, roll_back
 from hermes_doctor.repair.transaction.stage import commit, databases_of, stage
 from hermes_doctor.repair.transaction.targets import (
     Item,

@@ -18,7 +18,7 @@ from hermes_doctor.core.message import text
 from hermes_doctor.core.model import Trouble
 from hermes_doctor.core.system import privileges, root_parent
 from hermes_doctor.core.system.files import snapshot
-from hermes_doctor.diagnosis.step import Change, MachineAction, Step
+from hermes_doctor.diagnosis.step import Change, Step
 from hermes_doctor.repair.steps import machine
 from hermes_doctor.repair.transaction import paths, undo_guards
 from hermes_doctor.repair.transaction.gateway import LEFT
@@ -282,7 +282,10 @@ def undo_plan(home: Home, journal: Journal, *, force: bool) -> UndoPlan:
     for record in joined.actions():
         act = machine.action_from_record(home, record)
         if act is not None:
-            items.append(_acted(machine.RevertAction(act)))
+            reverting = machine.RevertAction(act)
+            said = reverting.sentence()
+            acted = ItemRecord(fix="undo", code="", subject=said, check="", steps=[said])
+            items.append(Item(acted, [reverting]))
     losses = list(undo_guards.lost_rows(home, joined, saved, changed))
     hermes = backups[joined.newest.id].hermes
     return UndoPlan(home, runs, saved, items, hermes, losses, must_run)
@@ -311,8 +314,3 @@ def _refuse_undone(journal: Journal) -> None:
             id=journal.id,
             state=journal.state,
         )
-
-
-def _acted(act: MachineAction) -> Item:
-    said = act.sentence()
-    return Item(ItemRecord(fix="undo", code="", subject=said, check="", steps=[said]), [act])

@@ -8,8 +8,8 @@ import pytest
 
 from hermes_doctor.core.model import Trouble
 from hermes_doctor.operations.watch.clocks import ClockReading, MachineClock, gap
-from hermes_doctor.repair.schedule import durations
-from hermes_doctor.repair.schedule.durations import format_duration
+from hermes_doctor.repair.schedule import jobs
+from hermes_doctor.repair.schedule.jobs import format_duration
 
 START = ClockReading(100.0, 200.0, 1e9)
 
@@ -52,22 +52,22 @@ def test_the_clocks_of_this_machine_agree_with_themselves() -> None:
 )
 def test_spans(text: str, seconds: float) -> None:
     """A number is seconds; a letter says otherwise."""
-    assert durations.parse_seconds(text, "--interval") == seconds
+    assert jobs.parse_seconds(text, "--interval") == seconds
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-5", "0.5", "1w", "9" * 40, "1e9", "５s"])
 def test_spans_that_are_none(text: str) -> None:
     """Anything else is refused with the option's name."""
     with pytest.raises(Trouble, match="--interval needs a time"):
-        durations.parse_seconds(text, "--interval", least=1.0)
+        jobs.parse_seconds(text, "--interval", least=1.0)
 
 
 def test_budgets() -> None:
     """A number of repairs in a length of time, and nothing else."""
-    assert durations.parse_budget("3/30m") == (3, 1800.0)
+    assert jobs.parse_budget("3/30m") == (3, 1800.0)
     for wrong in ("3", "0/30m", "3/1s", "x/30m", "-1/30m", "3/", "3//30m", "9999/30m", "³/30m"):
         with pytest.raises(Trouble, match="--budget needs"):
-            durations.parse_budget(wrong)
+            jobs.parse_budget(wrong)
 
 
 def test_a_length_of_time_for_people() -> None:

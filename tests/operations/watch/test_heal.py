@@ -24,7 +24,7 @@ from hermes_doctor.operations.watch.heal import Healer
 from hermes_doctor.operations.watch.rounds import Watch
 from hermes_doctor.operations.watch.signals import Signals
 from hermes_doctor.operations.watch.store import WatchStateFiles
-from hermes_doctor.repair.schedule.durations import Budget
+from hermes_doctor.repair.schedule.jobs import Budget
 from hermes_doctor.repair.transaction.plan import PlannedItem
 from tests.helpers import fake_gateway, support
 from tests.helpers.watch_parts import AT, Hands, Heard, watch

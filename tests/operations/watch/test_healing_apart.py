@@ -15,7 +15,7 @@ import pytest
 from hermes_doctor.core.home import Home
 from hermes_doctor.operations.watch import assembly, repair_runs
 from hermes_doctor.operations.watch.store import WatchStateFiles
-from hermes_doctor.repair.schedule.durations import Budget
+from hermes_doctor.repair.schedule.jobs import Budget
 from tests.helpers import support
 from tests.helpers.watch_parts import copies
 from tests.operations.watch.test_heal import Ward, blot, blotted, own

@@ -23,7 +23,7 @@ from hermes_doctor.operations.history import place
 from hermes_doctor.operations.watch import assembly, install
 from hermes_doctor.operations.watch.store import WatchStateFiles
 from hermes_doctor.repair.gateway.service_managers import SystemdManager
-from hermes_doctor.repair.schedule import choose, crontab, launchd, systemd
+from hermes_doctor.repair.schedule import choose, managers
 from hermes_doctor.repair.schedule.jobs import Job
 from tests.helpers import fake_managers, support
 from tests.helpers.fake_crontab import CRONTAB
@@ -87,7 +87,7 @@ def test_a_line_in_the_crontab(home: Path, fakes: Path) -> None:
     """A line in the crontab."""
     file = fakes.parent / "tab"
     fake_managers.command(fakes, "crontab", CRONTAB.format(file=file))
-    cron, mine = crontab.Cron(), job(home, "--interval", "30s", "--heal", "--also", "50%")
+    cron, mine = managers.Cron(), job(home, "--interval", "30s", "--heal", "--also", "50%")
 
     assert not cron.status(mine).installed
     assert cron.install(mine) and not cron.install(mine), "twice equals once"
@@ -104,10 +104,10 @@ def test_a_line_in_the_crontab(home: Path, fakes: Path) -> None:
 def test_a_watch_that_heals_runs_every_minute(home: Path) -> None:
     """Nobody gets an answer while a gateway is down, so the next round must not be far away."""
     mine = job(home, "--interval", "30s", "--heal", heal=True)
-    line = crontab.Cron().text(mine)
+    line = managers.Cron().text(mine)
 
     assert line.startswith("* * * * * env ") and "--once --interval 1m" in line
-    assert "at least 60 s" in crontab.Cron().hints(mine)[-1]
+    assert "at least 60 s" in managers.Cron().hints(mine)[-1]
 
 
 @pytest.mark.parametrize(
@@ -128,11 +128,11 @@ def test_rounds_come_evenly(home: Path, minutes: float, line: str) -> None:
     mine = job(home)
     mine = Job(mine.home, (), False, minutes * 60, mine.folder)
 
-    assert crontab.Cron().text(mine).startswith(f"{line} env ")
-    assert any("a part of an hour" in hint for hint in crontab.Cron().hints(mine))
+    assert managers.Cron().text(mine).startswith(f"{line} env ")
+    assert any("a part of an hour" in hint for hint in managers.Cron().hints(mine))
     even = Job(mine.home, (), False, 900.0, mine.folder)
-    [hint] = crontab.Cron().hints(even)
-    assert "every 15 min" in hint and crontab.Cron().text(even).startswith("*/15 ")
+    [hint] = managers.Cron().hints(even)
+    assert "every 15 min" in hint and managers.Cron().text(even).startswith("*/15 ")
 
 
 def test_a_command_is_not_for_everybody_to_read(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_the_rest_of_the_crontab_is_left_alone(home: Path, fakes: Path) -> None:
         fakes.parent / "tab", b"MAILTO=me\n0 1 * * * caf\xc3\xa9 \xff\n# old\x0c* * * * * x\n# end"
     )
     fake_managers.command(fakes, "crontab", CRONTAB.format(file=file))
-    cron, mine = crontab.Cron(), job(home)
+    cron, mine = managers.Cron(), job(home)
     cron.install(mine)
     cron.remove(mine)
 
@@ -173,7 +173,7 @@ def test_a_crontab_that_does_not_tell_is_not_overwritten(home: Path, fakes: Path
     """A crontab that does not tell is not overwritten."""
     fake_managers.command(fakes, "crontab", "echo 'you are not allowed' >&2; exit 1")
     with pytest.raises(CannotFix, match="Could not read the crontab"):
-        crontab.Cron().install(job(home))
+        managers.Cron().install(job(home))
 
     assert fake_managers.asked(fakes) == ["crontab -l"]
 
@@ -182,7 +182,7 @@ def test_an_agent_of_launchd(home: Path, fakes: Path) -> None:
     """An agent of launchd."""
     loaded = fakes.parent / "loaded"
     fake_managers.command(fakes, "launchctl", LAUNCHCTL.format(file=loaded))
-    manager, mine = launchd.Launchd(system=False), job(home, "--notify-command", ODD)
+    manager, mine = managers.Launchd(system=False), job(home, "--notify-command", ODD)
 
     assert manager.install(mine) and not manager.install(mine)
     file = Path(manager.place(mine))
@@ -197,19 +197,19 @@ def test_an_agent_of_launchd(home: Path, fakes: Path) -> None:
 
 def test_a_word_in_a_unit_is_what_it_was() -> None:
     """As systemd reads it: quotes, escapes, specifiers and variables."""
-    assert systemd.quote("/plain/word-1.0") == "/plain/word-1.0"
-    assert systemd.quote(ODD, command=True) == '"a b\\"c%%d$$e\\\\f"'
-    assert systemd.quote(ODD) == '"a b\\"c%%d$e\\\\f"', "a variable only in a command"
-    assert systemd.quote("") == '""'
+    assert managers.quote("/plain/word-1.0") == "/plain/word-1.0"
+    assert managers.quote(ODD, command=True) == '"a b\\"c%%d$$e\\\\f"'
+    assert managers.quote(ODD) == '"a b\\"c%%d$e\\\\f"', "a variable only in a command"
+    assert managers.quote("") == '""'
     with pytest.raises(CannotFix):
-        systemd.quote("two\nlines")
+        managers.quote("two\nlines")
 
 
 def test_a_unit_of_the_system(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A unit of the system."""
     monkeypatch.setattr(SystemdManager, "refuse", lambda _: None)
     monkeypatch.setattr(os.path, "isdir", lambda _: True)
-    manager = systemd.Systemd(system=True)
+    manager = managers.Systemd(system=True)
 
     text = manager.text(job(home))
     assert "ProtectSystem=strict" in text and "NoNewPrivileges=yes" in text
@@ -226,7 +226,7 @@ def test_where_no_manager_is_cron_is_asked(home: Path, fakes: Path) -> None:
     """Where no manager is cron is asked."""
     found = choose.choose(Home(home), system=False, cron=True)
 
-    assert isinstance(found, crontab.Cron)
+    assert isinstance(found, managers.Cron)
 
 
 @pytest.mark.parametrize("group", [["watch"], ["backup", "schedule"]])
@@ -412,7 +412,7 @@ def test_the_service_may_write_the_history(
     monkeypatch.setattr(os.path, "isdir", lambda path: path == "/run/systemd/system" or isdir(path))
     folder = install._folder(Home(home), system)
     mine = Job(Home(home), (), False, 30.0, folder)
-    unit = systemd.Systemd(system=system).text(mine)
+    unit = managers.Systemd(system=system).text(mine)
     given = dict(re.findall(r"^Environment=(XDG_STATE_HOME)=(.*)$", unit, re.M))
     monkeypatch.setenv("XDG_STATE_HOME", given.get("XDG_STATE_HOME", ""))
 

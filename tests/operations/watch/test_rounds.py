@@ -18,8 +18,7 @@ from hermes_doctor.core.model import CouldNotLook, Report
 from hermes_doctor.operations.history.when_to_record import Recorder
 from hermes_doctor.operations.watch import home_reachable
 from hermes_doctor.operations.watch.clocks import ClockReading
-from hermes_doctor.operations.watch.event_lines import EventPrinter
-from hermes_doctor.operations.watch.events import EventKind, WatchEvent
+from hermes_doctor.operations.watch.events import EventKind, EventPrinter, WatchEvent
 from hermes_doctor.operations.watch.heal import Healer
 from hermes_doctor.operations.watch.rounds import Watch
 from hermes_doctor.operations.watch.signals import Signals

@@ -26,7 +26,7 @@ from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import CannotFix
 from hermes_doctor.core.system import disk, open_files
 from hermes_doctor.diagnosis.probes.probes import Probes
-from hermes_doctor.repair.planning import deleted_logs, lost_rows, open_databases
+from hermes_doctor.repair.planning import deleted_logs, lost_rows
 from hermes_doctor.repair.steps.gateway import GatewayStep
 from hermes_doctor.sqlite import deleted_log
 from tests.helpers import crash_server, damage
@@ -379,7 +379,7 @@ def test_killed_between(home: Path, path: Path) -> None:
 def test_a_big_log_is_read_while_it_is_written(home: Path, path: Path, tmp_path: Path) -> None:
     """Copies that are made while the process writes and checkpoints are each of one moment."""
     with holding(path, "busy") as service:
-        [pair] = open_databases.find(Probes(Home(home)))
+        [pair] = deleted_logs.find(Probes(Home(home)))
         fds = {s: os.open(f"/proc/{f.pid}/fd/{f.fd}", os.O_RDONLY) for s, f in pair.files}
         counts = []
         for n in range(10):
