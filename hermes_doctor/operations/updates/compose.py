@@ -91,7 +91,7 @@ def inspect_container(
         image = str(config["Image"])
     except (KeyError, TypeError, AttributeError):
         raise CannotFix("could not understand the answer of {engine}", engine=engine) from None
-    container_of_compose = ComposeContainer(
+    composed = ComposeContainer(
         image,
         told.get(f"{_LABEL}project", ""),
         told.get(f"{_LABEL}project.working_dir", ""),
@@ -102,22 +102,14 @@ def inspect_container(
         mounts,
         networks,
     )
-    words = (
-        container_of_compose.project,
-        container_of_compose.service,
-        container_of_compose.configuration,
-    )
-    if not (all(map(_WORD.fullmatch, words)) and container_of_compose.files):
+    words = (composed.project, composed.service, composed.configuration)
+    if not (all(map(_WORD.fullmatch, words)) and composed.files):
         raise CannotFix("it was not created by Docker Compose")
     if told.get(f"{_LABEL}oneoff", "False") != "False":
         raise CannotFix("it was created by `docker compose run`")
     if not any(_is_below(str(home.path), source) for source in volumes):
         raise CannotFix("the home is not one of its volumes")
-    for place in (
-        container_of_compose.folder,
-        *container_of_compose.files,
-        *container_of_compose.variables,
-    ):
+    for place in (composed.folder, *composed.files, *composed.variables):
         # Raise if other users, or the container itself, could have written there.
         if not os.path.isabs(place):
             raise CannotFix("the Compose files that created it are missing")
@@ -130,7 +122,7 @@ def inspect_container(
             trusted_uids=(int(number),) if number.isdecimal() and os.geteuid() == 0 else (),
         ):
             raise CannotFix("{folder}: {reason}", folder=place, reason=why)
-    return container_of_compose
+    return composed
 
 
 def _listed(content: str) -> tuple[str, ...]:

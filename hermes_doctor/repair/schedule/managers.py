@@ -359,7 +359,6 @@ def in_line(words: Sequence[str]) -> str:
 
 
 def shortest(*, heal: bool) -> float:
-    """Shortest time between two rounds in seconds."""
     return MIN_HEALING if heal else MIN_INTERVAL
 
 

@@ -153,25 +153,7 @@ class Preflight(NamedTuple):
                 "changed. Change the file that is mounted there.",
                 path=path,
             )
-        folder = next(place for place in path.parents if place.exists())
-        if not folder.is_dir():
-            raise Trouble(
-                "{folder} is not a folder, so {path} cannot be written there. "
-                "Nothing was changed. Move it away first.",
-                folder=folder,
-                path=path.name,
-            )
-        if path.is_dir() and not path.is_symlink():
-            raise Trouble(
-                "{path} is now a folder. Nothing was changed. Move it away first, or leave it out.",
-                path=path,
-            )
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise Trouble(
-                "Could not write to {folder}: the disk is read-only, or you lack permission. "
-                "Nothing was changed. Correct that first.",
-                folder=folder,
-            )
+        _refuse_unwritable(path)
 
     def refuse_holders(self, targets: Sequence[Target], allowed_pids: Sequence[int]) -> None:
         """Refuse to replace a database that a process has open, or may open at any moment."""
@@ -217,3 +199,26 @@ class Preflight(NamedTuple):
         if self.kind != "fix" or set(items) >= every:
             raise Trouble(why)
         raise Refused(why, items)
+
+
+def _refuse_unwritable(path: Path) -> None:
+    """Raise Trouble if no file can be written to this path."""
+    folder = next(place for place in path.parents if place.exists())
+    if not folder.is_dir():
+        raise Trouble(
+            "{folder} is not a folder, so {path} cannot be written there. "
+            "Nothing was changed. Move it away first.",
+            folder=folder,
+            path=path.name,
+        )
+    if path.is_dir() and not path.is_symlink():
+        raise Trouble(
+            "{path} is now a folder. Nothing was changed. Move it away first, or leave it out.",
+            path=path,
+        )
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise Trouble(
+            "Could not write to {folder}: the disk is read-only, or you lack permission. "
+            "Nothing was changed. Correct that first.",
+            folder=folder,
+        )
