@@ -90,7 +90,10 @@ def restore(
             json=json,
         )
 
-    with vault_option.named_copy(id, where, keys) as (copy, actions):
+    with (
+        vault_option.recreated_folder(where),
+        vault_option.named_copy(id, where, keys) as (copy, actions),
+    ):
         return separate_work.run(where, lambda: work(copy), plugins, vault=place, actions=actions)
 
 
@@ -117,11 +120,9 @@ def _restore(
     from hermes_doctor.backup.vault.backup_rows import LastRows
     from hermes_doctor.backup.vault.unreadable_files import list_missing
     from hermes_doctor.backup.vault.vault import Vault
-    from hermes_doctor.cli import vault_option
     from hermes_doctor.repair.transaction import undo
 
     with (
-        vault_option.recreated_folder(where),
         lock_home(where),
         recover_first(where, plugins, json=json) as ended,
     ):

@@ -235,11 +235,11 @@ def pull(
         raise Trouble("No repository given. Add --restic REPOSITORY.")
     where = vault_option.find_home(home, elsewhere=True)
     repository, place = engines.Restic(restic), absolute(vault)
-    if where.path.is_dir() and separate_look.owner_of(where.path):
-        fetched = _pull_apart(where, place, repository, id, quiet=json)
-    else:
-        separate_work.watch_as_root(where)
-        with vault_option.recreated_folder(where):
+    with vault_option.recreated_folder(where):
+        if separate_look.owner_of(where.path):
+            fetched = _pull_apart(where, place, repository, id, quiet=json)
+        else:
+            separate_work.watch_as_root(where)
             store = Vault(where, place)
             with (
                 exclusive_vault(store),

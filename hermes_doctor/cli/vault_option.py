@@ -94,11 +94,15 @@ def _is_empty(place: Path) -> bool:
 
 @contextmanager
 def recreated_folder(home: Home) -> Iterator[None]:
-    """Create the folder of a lost home; remove it again if nothing was put into it."""
+    """Create the folder of a lost home; remove it again if nothing was put into it.
+
+    Root creates it with the rights of the user to whom the folder above it belongs, and that user
+    then is its owner: his links lead to no place where he could not create it himself.
+    """
     if home.path.is_dir():
         yield
         return
-    disk.make_folder(home.path)
+    disk.make_folder(home.named or home.path)
     try:
         yield
     finally:

@@ -203,3 +203,75 @@ def test_without_the_right_to_mounts_of_its_own() -> None:
 
     with pytest.raises(Trouble, match=r"does not let root show the backups to rsync.*Nothing was"):
         engines._run(["rsync", "--version"], show=refuse)
+
+
+def lost(place: Path) -> Path:
+    """A home of a stranger, in a folder of his, that will be lost."""
+    top = place / "user"
+    home = support.healthy(top / "home")
+    (home / "logs").rmdir()
+    crash_server.chown(top)
+    return home
+
+
+@pytest.mark.needs("strace")
+def test_a_lost_home(place: Path, mine: Path, tmp_path: Path) -> None:
+    """Root creates the folder as the owner of the one above, and then opens nothing in it."""
+    home, vault = lost(place), mine / "vault"
+    made = support.doctor("backup", "create", "--json", "--home", home, "--vault", vault)
+    assert made.code == 0, made.err
+    saved = support.contents(home)
+    shutil.rmtree(home)
+
+    words = ("backup", "restore", str(made.json["id"]), "--yes", "--vault", str(vault))
+    by_root, _ = opened_by_root(words, home, tmp_path / "log")
+
+    assert [path for path in by_root if path.startswith(str(home))] == []
+    after = support.contents(home)
+    assert {name: after.get(name) for name in saved} == saved
+    assert crash_server.strangers(home) == []
+    assert (home.stat().st_uid, home.stat().st_mode & 0o777) == (STRANGER, 0o700)
+
+
+@pytest.mark.needs("restic", "strace")
+def test_a_lost_home_from_restic(place: Path, mine: Path, tmp_path: Path) -> None:
+    """The same when a backup is fetched."""
+    home = lost(place)
+    assert support.doctor("backup", "create", "--home", home).code == 0
+    where = ("--restic", str(mine / "repository"))
+    assert support.doctor("backup", "push", "--init", *where, "--home", home).code == 0
+    shutil.rmtree(home)
+
+    by_root, _ = opened_by_root(("backup", "pull", *where), home, tmp_path / "log")
+
+    assert [path for path in by_root if path.startswith(str(home))] == []
+    assert len([*(home / "backups" / "doctor").glob("2*")]) == 1
+    assert crash_server.strangers(home) == []
+
+
+def test_a_lost_home_behind_a_link(place: Path, mine: Path) -> None:
+    """A link of the owner does not make root create a home where only root may."""
+    home, vault = lost(place), mine / "vault"
+    made = support.doctor("backup", "create", "--json", "--home", home, "--vault", vault)
+    shutil.rmtree(home)
+    link = home.with_name("link")
+    link.symlink_to(mine)
+    os.lchown(link, STRANGER, STRANGER)
+    before = sorted(os.listdir(mine))
+
+    words = ("restore", made.json["id"], "--yes", "--other-home", "--vault", vault)
+    done = support.doctor("backup", *words, "--home", link / "new")
+
+    assert done.code == 2, done.out
+    assert sorted(os.listdir(mine)) == before
+
+
+def test_a_lost_home_without_the_backup(place: Path, mine: Path) -> None:
+    """Nothing is left of the folder."""
+    home, vault = lost(place), mine / "vault"
+    assert support.doctor("backup", "create", "--home", home, "--vault", vault).code == 0
+    shutil.rmtree(home)
+
+    done = support.doctor("backup", "restore", "none", "--yes", "--home", home, "--vault", vault)
+
+    assert (done.code, home.exists()) == (2, False), done.err
