@@ -28,6 +28,7 @@ def home_with_records(home: Home) -> Home:
 
 def examine_last(home: Home, *, json: bool, from_chat: bool) -> int:
     """Examine the result of the last update."""
+    from hermes_doctor.backup.records.home_lock import lock_home
     from hermes_doctor.backup.records.updates import BACK, GOING_BACK, UpdateRecords
 
     records = UpdateRecords(home)
@@ -49,17 +50,10 @@ def examine_last(home: Home, *, json: bool, from_chat: bool) -> int:
         return 0  # another gateway of this update examines it already
     refuse_running(update)
     with records.lock():
-        if update.stage == GOING_BACK:
-            _settle_data(home, json=json)
+        if update.stage == GOING_BACK:  # cut off while restoring: before any gateway starts
+            with lock_home(home), recover_first(home, load_plugins(None), json=json):
+                pass
         return int(not examine_and_report(home, update, json=json, restart=not from_chat))
-
-
-def _settle_data(home: Home, *, json: bool) -> None:
-    """Finish a rollback that was cut off while restoring files, before any gateway starts."""
-    from hermes_doctor.backup.records.home_lock import lock_home
-
-    with lock_home(home), recover_first(home, load_plugins(None), json=json):
-        pass
 
 
 def _is_of_chat(home: Home, update: Update | None) -> bool:

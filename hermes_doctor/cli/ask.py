@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,7 +10,7 @@ import typer
 from hermes_doctor.cli import exits, option_values, separate_work
 from hermes_doctor.cli.option_declarations import HomeOption, JsonOption, refuse_nan
 from hermes_doctor.cli.option_values import load_plugins, named_home, repeat_options
-from hermes_doctor.cli.progress_bars import waiting
+from hermes_doctor.cli.progress_bars import print_document, waiting
 from hermes_doctor.core import home as homes
 from hermes_doctor.core.model import Trouble
 from hermes_doctor.core.system.privileges import as_owner_of
@@ -21,12 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hermes_doctor.backup.records.journal import Journal
-    from hermes_doctor.backup.records.last_ask import AskRecord
     from hermes_doctor.core.home import Home
-    from hermes_doctor.core.model import Finding
-    from hermes_doctor.diagnosis.probes.probes import Probes
-    from hermes_doctor.operations.asking.ask import AskResult
-    from hermes_doctor.operations.asking.plan import AskPlan
 
 EPILOG = """\b
 Examples:
@@ -67,7 +63,6 @@ def ask(
     json: JsonOption = False,
 ) -> int:
     """Ask the bot one question; it may cost a little."""
-    from hermes_doctor.render import document
 
     where, named = homes.find(home), option_values.named_home(home)
     exits.set_interrupt_text(
@@ -77,7 +72,7 @@ def ask(
     def work() -> int:
         done = ask_once(where, named, question, timeout=timeout, json=json)
         if json:
-            typer.echo(document.dump(done))
+            print_document(done)
         return int(not done["ok"])
 
     return separate_work.run(where, work, option_values.load_plugins(None), writes=False)
@@ -96,8 +91,9 @@ def ask_once(
     The result is kept for the next `check`, unless it says nothing about the bot.
     """
     from hermes_doctor.backup.records import last_ask
+    from hermes_doctor.diagnosis.examination import report
     from hermes_doctor.diagnosis.probes.probes import Probes
-    from hermes_doctor.operations.asking import plan
+    from hermes_doctor.operations.asking import ask, plan
     from hermes_doctor.render import ask as rendered
 
     with waiting("looking for the gateway and its model", quiet=json):
@@ -106,9 +102,17 @@ def ask_once(
         )
     if not json:
         show(rendered.plan_lines(planned))
-    result = _carry_out(where, planned, timeout, json=json)
+    if sys.stdout is not None:
+        sys.stdout.flush()  # what is sent to whom is shown before it is sent
+    with waiting("waiting for the answer", quiet=json), as_owner_of(where / "config.yaml"):
+        result = ask.carry_out(planned, timeout)
     not_kept = last_ask.save(where, result.record) if result.says_something else None
-    advice = None if result.record.is_fine else _advice(Probes(where), result.record)
+    advice = None
+    if not result.record.is_fine:  # the checks that use the result of an `ask` give it
+        probes = Probes(where)
+        probes.health.asked = result.record
+        checks = [check for check in load_plugins(None).checks if check.needs == "ask"]
+        advice = next(iter(report.examine(probes, checks)[1]), None)
     if not json:
         options = repeat_options(named_home(option))
         show(rendered.result_lines(result, advice, options, not_kept))
@@ -146,10 +150,8 @@ class LastQuestion:
         """
         asked = self._ask() if self.wanted and not self.skipped else None
         if self.document is not None:
-            from hermes_doctor.render import document
-
             more = {} if asked is None else {"ask": asked}
-            typer.echo(document.dump(self.document | more))
+            print_document(self.document | more)
         elif self.wanted and self.skipped:
             typer.echo("No question was asked, because the change was not made.")
         return code or int(self.failed)
@@ -167,25 +169,3 @@ class LastQuestion:
             return {"ok": False, "error": {"message": str(trouble), "exit_code": 2}}
         self.failed = not done["ok"]
         return done
-
-
-def _carry_out(where: Home, planned: AskPlan, timeout: float, *, json: bool) -> AskResult:
-    """Send the question with the rights of the home's owner, and show that it waits."""
-    import sys
-
-    from hermes_doctor.operations.asking import ask
-
-    if sys.stdout is not None:
-        sys.stdout.flush()  # what is sent to whom is shown before it is sent
-    with waiting("waiting for the answer", quiet=json), as_owner_of(where / "config.yaml"):
-        return ask.carry_out(planned, timeout)
-
-
-def _advice(probes: Probes, record: AskRecord) -> Finding | None:
-    """What the checks that use the result of an `ask` make of it."""
-    from hermes_doctor.diagnosis.examination import report
-
-    probes.health.asked = record
-    checks = [check for check in load_plugins(None).checks if check.needs == "ask"]
-    _, findings = report.examine(probes, checks)
-    return findings[0] if findings else None

@@ -8,19 +8,20 @@ from typing import TYPE_CHECKING
 import typer
 
 from hermes_doctor.cli import (
+    backup_common,
     backup_prune,
     backup_restore,
     backup_schedule as schedule,
     backup_transfer,
     backup_verify,
-    other_backups,
     separate_look,
     separate_work,
 )
+from hermes_doctor.cli.backup_common import run_on_vault
 from hermes_doctor.cli.help_layout import WholeSummaries
 from hermes_doctor.cli.option_declarations import HomeOption, JsonOption, VaultOption
 from hermes_doctor.cli.option_values import named_home, repeat_options
-from hermes_doctor.cli.vault_option import print_schema_document, run_on_vault
+from hermes_doctor.cli.progress_bars import print_schema_document
 from hermes_doctor.core import home as homes
 from hermes_doctor.core.message import ago, count
 from hermes_doctor.core.model import Trouble
@@ -140,8 +141,8 @@ def list_(
         where = homes.find(home)
         if restic:  # it opens nothing in the home
             separate_look.know_secrets(where.path)
-            return other_backups.list_others(where, restic, json=json)
-        others = lambda: other_backups.list_others(where, None, json=json)  # noqa: E731
+            return backup_common.list_others(where, restic, json=json)
+        others = lambda: backup_common.list_others(where, None, json=json)  # noqa: E731
         return separate_work.run(where, others, writes=False)
     options = repeat_options(named_home(home), vault=vault)
     return run_on_vault(home, vault, lambda store: _list(store, options, json=json))
@@ -158,15 +159,10 @@ def _list(store: Vault, options: str, *, json: bool) -> int:
         except Trouble:
             known.append((id, None))
     if json:
-        print_schema_document(
-            "backups",
-            {
-                "vault": str(store.root),
-                "backups": [
-                    backup_document(b) if b else {"id": id, "damaged": True} for id, b in known
-                ],
-            },
-        )
+        backups = [
+            backup_document(one) if one else {"id": id, "damaged": True} for id, one in known
+        ]
+        print_schema_document("backups", {"vault": str(store.root), "backups": backups})
         return 0
     if not known:
         make = f"hermes-doctor backup create{options}"
@@ -177,12 +173,8 @@ def _list(store: Vault, options: str, *, json: bool) -> int:
         else:
             version = f"Hermes {backup.hermes}" if backup.hermes else "unknown Hermes"
             files = count(len(backup.entries), "file")
-            parts = [
-                ago(backup.created_at),
-                f"{files}, {size(backup.size)}",
-                version,
-                backup.reason,
-            ]
+            data = f"{files}, {size(backup.size)}"
+            parts = [ago(backup.created_at), data, version, backup.reason]
             if backup.home != str(store.home.path):
                 parts.append(f"(of {tilde(backup.home)})")
             text = "".join(f"  {part}" for part in parts)
@@ -199,4 +191,6 @@ def _list(store: Vault, options: str, *, json: bool) -> int:
 app.command("verify", epilog=backup_verify.EPILOG)(backup_verify.verify)
 app.command("restore", epilog=backup_restore.EPILOG)(backup_restore.restore)
 app.command("prune", epilog=backup_prune.EPILOG)(backup_prune.prune)
-backup_transfer.add_to(app)
+app.command("export", epilog=backup_transfer.EXPORT)(backup_transfer.export)
+app.command("push", epilog=backup_transfer.PUSH)(backup_transfer.push)
+app.command("pull", epilog=backup_transfer.PULL)(backup_transfer.pull)

@@ -83,7 +83,10 @@ def _create(
     rule: Retention | None,
     json: bool,
 ) -> int:
+    from hermes_doctor.diagnosis.probes.probes import Probes
+
     omitted = whole_backup.OmittedPaths()
+    installation = Probes(where).hermes.installation()
     sent: Path | None = None
     pruned: PruneSelection | None = None
     with lock_home(where), interruptible():
@@ -95,7 +98,7 @@ def _create(
             backup = store.create(
                 sources,
                 reason=reason,
-                hermes=_version(where),
+                hermes=installation.version if installation else None,
                 whole=not omitted.unwanted,
                 full=full,
                 left_out=choice.words,
@@ -118,23 +121,11 @@ def _create(
                     store.discard(one)
     (_print if json else _show)(backup, omitted, sent, pruned)
     if not json:
-        _show_next(backup, named, vault)
+        options = repeat_options(named, vault=vault)
+        show([row("Restore: ", (f"hermes-doctor backup restore {backup.id}{options}", "command"))])
+        if not backup.sound:
+            show([row("Next: ", (f"hermes-doctor fix{repeat_options(named)}", "command"))])
     return int(not backup.sound or bool(backup.missing))
-
-
-def _show_next(backup: Backup, home: Path | None, vault: Path | None) -> None:
-    """How to restore the backup."""
-    options = repeat_options(named_home(home), vault=vault)
-    show([row("Restore: ", (f"hermes-doctor backup restore {backup.id}{options}", "command"))])
-    if not backup.sound:
-        show([row("Next: ", (f"hermes-doctor fix{repeat_options(named_home(home))}", "command"))])
-
-
-def _version(home: homes.Home) -> str | None:
-    from hermes_doctor.diagnosis.probes.probes import Probes
-
-    installation = Probes(home).hermes.installation()
-    return installation.version if installation else None
 
 
 def _print(
@@ -239,6 +230,6 @@ def _show(
     if pruned and pruned.to_remove:
         show([row((f"Removed old backups: {', '.join(pruned.to_remove)}", "faint"), indent=2)])
     if pruned and pruned.protected:
-        from hermes_doctor.render.prune import protected_lines
+        from hermes_doctor.cli.backup_prune import protected_lines
 
         show(protected_lines(pruned))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import typer
 
 from hermes_doctor.cli import backup_schedule as schedule, exits
+from hermes_doctor.cli.backup_common import run_on_vault
 from hermes_doctor.cli.option_declarations import HomeOption, JsonOption, VaultOption, YesOption
-from hermes_doctor.cli.progress_bars import waiting
-from hermes_doctor.cli.vault_option import print_schema_document, run_on_vault
+from hermes_doctor.cli.progress_bars import print_schema_document, waiting
 from hermes_doctor.core.message import count, sentences, text
 from hermes_doctor.core.model import Trouble
 from hermes_doctor.core.system import progress
@@ -22,6 +22,7 @@ from hermes_doctor.core.terminal.show import show
 if TYPE_CHECKING:
     from hermes_doctor.backup.vault.prune_rules import PruneSelection
     from hermes_doctor.backup.vault.vault import Vault
+    from hermes_doctor.core.terminal.lines import Line
 
 EPILOG = """\b
 Examples:
@@ -91,7 +92,6 @@ def _prune(
 ) -> int:
     from hermes_doctor.backup.records.home_lock import lock_home
     from hermes_doctor.cli.option_declarations import confirm
-    from hermes_doctor.render.prune import protected_lines
 
     exits.set_interrupt_text("No backup was removed.")
     with lock_home(store.home), interruptible():
@@ -104,8 +104,11 @@ def _prune(
             show([row(("! ", "warning"), loss, hang=2) for loss in lost])
             show(protected_lines(prune_selection))
             if not doomed:
-                show([row("No backup was removed." if prune_selection.protected else _NONE_OLD)])
-        if doomed and not yes and (json or not confirm(_question(len(doomed)))):
+                why = "No backup was removed." if prune_selection.protected else ""
+                show([row(why or "No backup is old enough to be removed.")])
+        question = "Remove {backups}? A removed backup cannot be restored."
+        backups = count(len(doomed), "backup")
+        if doomed and not yes and (json or not confirm(text(question, backups=backups))):
             raise Trouble(
                 sentences(
                     "A removed backup cannot be restored.",
@@ -121,24 +124,21 @@ def _prune(
                 store.discard(one)
     if doomed and not json:
         kept = count(len(store.ids()), "backup")
-        text = f"Removed {count(len(doomed), 'backup')}; {kept} left."
-        show([row(("✓ ", "good"), text, hang=2)])
+        show([row(("✓ ", "good"), f"Removed {backups}; {kept} left.", hang=2)])
     if json:
-        print_schema_document(
-            "prune",
-            {
-                "removed": doomed,
-                "kept": store.ids(),
-                "protected": [
-                    {"id": id, "why": why} for id, why in prune_selection.protected.items()
-                ],
-                "lost": lost,
-            },
-        )
+        protected = [{"id": id, "why": why} for id, why in prune_selection.protected.items()]
+        made = {"removed": doomed, "kept": store.ids(), "protected": protected, "lost": lost}
+        print_schema_document("prune", made)
     return 0
 
 
-_NONE_OLD = "No backup is old enough to be removed."
+def protected_lines(prune_selection: PruneSelection) -> Iterator[Line]:
+    """One line for each backup that is still needed, and how to remove it anyway."""
+    for id, why in prune_selection.protected.items():
+        yield row(("! ", "warning"), f"keep backup {id}: {why}", hang=2)
+    if prune_selection.protected:
+        text = "To remove such a backup anyway: hermes-doctor backup prune ID"
+        yield row((text, "faint"), indent=2)
 
 
 def _part_done(doomed: Sequence[str], number: int) -> str:
@@ -146,12 +146,6 @@ def _part_done(doomed: Sequence[str], number: int) -> str:
     left = len(doomed) - number - 1
     done = f"{number} of {count(len(doomed), 'backup')} removed; {doomed[number]} may be too."
     return f"{done} {count(left, 'backup')} left to remove." if left else done
-
-
-def _question(number: int) -> str:
-    return text(
-        "Remove {backups}? A removed backup cannot be restored.", backups=count(number, "backup")
-    )
 
 
 def _age(given: str) -> timedelta:

@@ -16,9 +16,7 @@ from hermes_doctor.cli.option_declarations import (
     VaultOption,
 )
 from hermes_doctor.cli.option_values import absolute
-from hermes_doctor.core import home as homes
 from hermes_doctor.core.message import ago
-from hermes_doctor.core.model import CannotFix, Trouble
 from hermes_doctor.core.preferences import effective
 
 app = typer.Typer(
@@ -79,32 +77,28 @@ def install(
     from hermes_doctor.backup.vault.prune_rules import Retention
     from hermes_doctor.repair.schedule import daily_backup
 
-    where = homes.find(home)
-    separate_look.know_secrets(where.path)
+    where = separate_look.find_home(home)
     more = [word for one in include or () for word in ("--include", one)]
     more += [word for one in exclude or () for word in ("--exclude", one)]
-    try:
-        manager, job = daily_backup.prepare(
-            where,
-            at=at,
-            retention=Retention(daily, weekly, monthly),
-            more=more,
-            vault=vault or effective.load().vault(where.path),
-            system=system,
-            cron=cron,
-        )
-        typer.echo(f"{manager.describe().capitalize()}: {manager.place(job)}")
-        parts = [manager.text(job)]
-        if isinstance(manager, daily_backup.DailyTimer):
-            parts.append(manager.service_text(job))
-        for part in parts:
-            typer.echo("".join(f"  {line}\n" for line in part.splitlines()).rstrip("\n"))
-        if dry_run:
-            typer.echo("Nothing was written.")
-            return 0
-        changed = manager.install(job)
-    except CannotFix as why:
-        raise Trouble(str(why)) from None
+    manager, job = daily_backup.prepare(
+        where,
+        at=at,
+        retention=Retention(daily, weekly, monthly),
+        more=more,
+        vault=vault or effective.load().vault(where.path),
+        system=system,
+        cron=cron,
+    )
+    typer.echo(f"{manager.describe().capitalize()}: {manager.place(job)}")
+    parts = [manager.text(job)]
+    if isinstance(manager, daily_backup.DailyTimer):
+        parts.append(manager.service_text(job))
+    for part in parts:
+        typer.echo("".join(f"  {line}\n" for line in part.splitlines()).rstrip("\n"))
+    if dry_run:
+        typer.echo("Nothing was written.")
+        return 0
+    changed = manager.install(job)
     done = "Installed" if changed else "Already installed"
     typer.echo(f"{done}: a backup every day at {job.at}.")
     for hint in manager.hints(job):
@@ -132,14 +126,10 @@ def status(
     from hermes_doctor.backup.vault.vault import Vault
     from hermes_doctor.repair.schedule import daily_backup
 
-    where = homes.find(home)
-    separate_look.know_secrets(where.path)
-    try:
-        manager, job = daily_backup.find_job(where, system=system, cron=cron)
-        told = manager.status(job)
-        place = absolute(vault) or daily_backup.vault_of(manager, job)
-    except CannotFix as why:
-        raise Trouble(str(why)) from None
+    where = separate_look.find_home(home)
+    manager, job = daily_backup.find_job(where, system=system, cron=cron)
+    told = manager.status(job)
+    place = absolute(vault) or daily_backup.vault_of(manager, job)
     word = "installed" if told.installed else "not installed"
     typer.echo(f"{manager.describe().capitalize()}: {word}; {told.what}.")
 
@@ -171,16 +161,10 @@ def remove(system: SystemOption = False, cron: CronOption = False, home: HomeOpt
     """Remove the daily backup; existing backups are kept."""
     from hermes_doctor.repair.schedule import daily_backup
 
-    where = homes.find(home)
-    separate_look.know_secrets(where.path)
-    try:
-        manager, job = daily_backup.find_job(where, system=system, cron=cron)
-        there = manager.remove(job)
-    except CannotFix as why:
-        raise Trouble(str(why)) from None
-    typer.echo(
-        "Removed the daily backup. Existing backups are kept."
-        if there
-        else "The daily backup was not installed."
-    )
+    where = separate_look.find_home(home)
+    manager, job = daily_backup.find_job(where, system=system, cron=cron)
+    if manager.remove(job):
+        typer.echo("Removed the daily backup. Existing backups are kept.")
+    else:
+        typer.echo("The daily backup was not installed.")
     return 0

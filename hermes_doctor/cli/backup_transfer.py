@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hermes_doctor.cli import separate_look, separate_work
+from hermes_doctor.cli import backup_common, separate_look, separate_work
+from hermes_doctor.cli.backup_common import exclusive_vault
 from hermes_doctor.cli.option_declarations import HomeOption, JsonOption, VaultOption
 from hermes_doctor.cli.option_values import absolute
-from hermes_doctor.cli.other_backups import exclusive_vault
-from hermes_doctor.cli.progress_bars import LARGE, transfer_progress
-from hermes_doctor.cli.vault_option import print_schema_document
+from hermes_doctor.cli.progress_bars import LARGE, print_schema_document, transfer_progress
 from hermes_doctor.core import home as homes
 from hermes_doctor.core.lazy import EMPTY
 from hermes_doctor.core.message import count
@@ -52,13 +51,6 @@ ResticOption = Annotated[
     str | None, typer.Option(help="Use this restic repository: a folder, sftp:…, s3:…, rest:…")
 ]
 NewestArgument = Annotated[str | None, typer.Argument(help="A backup id; without it, the newest.")]
-
-
-def add_to(app: typer.Typer) -> None:
-    """Add these commands to `backup`."""
-    app.command("export", epilog=EXPORT)(export)
-    app.command("push", epilog=PUSH)(push)
-    app.command("pull", epilog=PULL)(pull)
 
 
 EXPORT = """\b
@@ -229,13 +221,12 @@ def pull(
     """
     from hermes_doctor.backup.vault import engines
     from hermes_doctor.backup.vault.vault import Vault
-    from hermes_doctor.cli import vault_option
 
     if restic is None:
         raise Trouble("No repository given. Add --restic REPOSITORY.")
-    where = vault_option.find_home(home, elsewhere=True)
+    where = backup_common.find_home(home, elsewhere=True)
     repository, place = engines.Restic(restic), absolute(vault)
-    with vault_option.recreated_folder(where):
+    with backup_common.recreated_folder(where):
         if separate_look.owner_of(where.path):
             fetched = _pull_apart(where, place, repository, id, quiet=json)
         else:
@@ -360,12 +351,12 @@ def root_exports(
 def _keys(encrypt_to: list[str], passphrase_file: Path | None) -> ArchiveKeys:
     from hermes_doctor.backup.vault.age import ArchiveKeys
 
-    keys = tuple(_expanded(word) for word in encrypt_to if word != PASSPHRASE)
+    keys = tuple(
+        f"@{Path(word[1:]).expanduser()}" if word.startswith("@") else word
+        for word in encrypt_to
+        if word != PASSPHRASE
+    )
     return ArchiveKeys(keys, PASSPHRASE in encrypt_to, passphrase_file)
-
-
-def _expanded(word: str) -> str:
-    return f"@{Path(word[1:]).expanduser()}" if word.startswith("@") else word
 
 
 def _chosen(home: Home, vault: Path | None, id: str | None) -> Backup:

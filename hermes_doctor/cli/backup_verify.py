@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hermes_doctor.cli import backup_transfer, other_backups, separate_work
+from hermes_doctor.cli import backup_common, backup_transfer, separate_work
 from hermes_doctor.cli.option_declarations import HomeOption, JsonOption, VaultOption
 from hermes_doctor.cli.option_values import absolute, named_home, repeat_options
-from hermes_doctor.cli.progress_bars import bar
-from hermes_doctor.cli.vault_option import print_schema_document
+from hermes_doctor.cli.progress_bars import bar, print_schema_document
 from hermes_doctor.core.model import Trouble
 from hermes_doctor.core.system.signals import interruptible
 from hermes_doctor.core.terminal.lines import row
@@ -62,12 +61,11 @@ def verify(
     """Compare every byte of a backup with its manifest."""
     from hermes_doctor.backup.vault.age import ArchiveKeys
     from hermes_doctor.backup.vault.vault import Vault
-    from hermes_doctor.cli import vault_option
 
     keys = ArchiveKeys(passphrase_file=passphrase_file, identity=identity)
     options = repeat_options(named_home(home), vault=vault)
     place = absolute(vault)
-    where = vault_option.find_home(home, elsewhere=place is not None)
+    where = backup_common.find_home(home, elsewhere=place is not None)
 
     def work(copy: NamedCopy | None) -> int:
         store = Vault(where, place)
@@ -75,7 +73,7 @@ def verify(
 
     if id is None:
         return separate_work.run(where, lambda: work(None), vault=place)
-    with vault_option.named_copy(id, where, keys) as (copy, actions):
+    with backup_common.named_copy(id, where, keys) as (copy, actions):
         return separate_work.run(where, lambda: work(copy), vault=place, actions=actions)
 
 
@@ -91,26 +89,22 @@ def _verify(
 ) -> int:
     from hermes_doctor.backup.vault.unreadable_files import list_missing
 
-    results = other_backups.verify_others(store, copy, all_backups=hermes)
+    results = backup_common.verify_others(store, copy, all_backups=hermes)
     lacking: dict[str, tuple[MissingFile, ...]] = {}
     if results is None:
         ids = store.ids() if every else [_chosen(store, copy.name if copy else None, options)]
         results = _verified(store, ids, lacking, deep=deep, quiet=json)
     if json:
-        print_schema_document(
-            "verification",
+        backups = [
             {
-                "backups": [
-                    {
-                        "id": one,
-                        "whole": not wrong,
-                        "wrong": wrong,
-                        "missing": [lack.document for lack in lacking.get(one, ())],
-                    }
-                    for one, wrong in results
-                ]
-            },
-        )
+                "id": one,
+                "whole": not wrong,
+                "wrong": wrong,
+                "missing": [lack.document for lack in lacking.get(one, ())],
+            }
+            for one, wrong in results
+        ]
+        print_schema_document("verification", {"backups": backups})
     else:
         for one, wrong in results:
             missing = lacking.get(one)
@@ -143,17 +137,16 @@ def _verified(
 
     results: list[tuple[str, list[str]]] = []
     known: dict[bytes, str] | None = {} if len(ids) > 1 else None
-    with other_backups.exclusive_vault(store) if deep else interruptible():
+    with backup_common.exclusive_vault(store) if deep else interruptible():
         for one in ids:
             try:
                 backup = store.load(one)
                 lacking[one] = backup.missing
                 with bar(f"verifying {one}", backup.size, quiet=quiet) as progress:
-                    wrong = (
-                        try_restore(store, backup, progress)
-                        if deep
-                        else store.verify(backup, progress, known)
-                    )
+                    if deep:
+                        wrong = try_restore(store, backup, progress)
+                    else:
+                        wrong = store.verify(backup, progress, known)
             except Trouble as trouble:
                 wrong = [str(trouble)]
             results.append((one, wrong))
@@ -163,17 +156,10 @@ def _verified(
 def _chosen(store: Vault, id: str | None, options: str) -> str:
     ids = [one for one in store.ids() if id or store.is_ours(one)]
     if id and id not in ids:
-        raise Trouble(
-            "No backup {id!r} in {vault}. See: hermes-doctor backup list{options}",
-            id=id,
-            vault=store.root,
-            options=options,
-        )
+        absent = "No backup {id!r} in {vault}. See: hermes-doctor backup list{options}"
+        raise Trouble(absent, id=id, vault=store.root, options=options)
     if not ids:
         make = f"hermes-doctor backup create{options}"
-        raise Trouble(
-            "{vault} contains no backup of this home. Create one: {command}",
-            vault=store.root,
-            command=make,
-        )
+        none = "{vault} contains no backup of this home. Create one: {command}"
+        raise Trouble(none, vault=store.root, command=make)
     return id or ids[-1]

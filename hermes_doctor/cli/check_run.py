@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from hermes_doctor.cli import option_values, separate_look, time_guard
 from hermes_doctor.core import home as homes
 from hermes_doctor.core.home import Home
+from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook, Status, Trouble
 from hermes_doctor.core.preferences import effective
 from hermes_doctor.core.system import limits
@@ -21,6 +22,8 @@ from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
     from hermes_doctor.core.model import Report, Severity
+    from hermes_doctor.diagnosis.plugins.declare import Check
+    from hermes_doctor.diagnosis.plugins.load import Plugins
     from hermes_doctor.hermes.processes.gateway_processes import Candidate
 
 LIMIT = 11.0
@@ -49,64 +52,39 @@ def run(
     force: bool = False,
 ) -> int:
     """Examine each requested home, print the reports, and return the exit code."""
-    from hermes_doctor.diagnosis.probes.probes import Probes
-
     chosen = parse_format(format, json=json)
-    if fail_on is not None:
-        parse_fail_on(fail_on)
+    parse_fail_on(FAIL_ON if fail_on is None else fail_on)
     homes = find_homes(home, every=all_homes)
     write = _writer(output, homes, force=force)
     found = option_values.load_plugins(plugins)
     checks, codes = option_values.select(found, only or [], skip or [])
+    request = _Request(found, checks, plugins, deep, network, len(homes) == 1, chosen != TEXT)
     reports: list[Report] = []
-    for one in homes:
-        from hermes_doctor.diagnosis.examination import report as report_maker
-
-        named = one.path if all_homes else option_values.named_home(home)
-        repeat = option_values.repeat_options(named, plugins, deep=deep, network=network)
+    for place in homes:
+        named = place.path if all_homes else option_values.named_home(home)
+        severities = option_values.severities_for(place.path, found)
         time_guard.begin_home()
-        severities = option_values.severities_for(one.path, found)
-
-        def examine(
-            one: Home = one,
-            repeat: str = repeat,
-            severities: Mapping[str, Severity | None] = severities,
-        ) -> Report:
-            probes = Probes(
-                one,
-                deep=deep,
-                network=network,
-                alone=len(homes) == 1,
-                seconds=math.inf if deep else _seconds(network),
-            )
-            with _progress(chosen == TEXT, len(checks), probes.progress) as step:
-                return report_maker.report(
-                    probes,
-                    found,
-                    checks,
-                    options=repeat,
-                    page_options=option_values.repeat_options(plugins=plugins),
-                    progress=step,
-                    severities=severities,
-                )
-
         try:
-            report = separate_look.look_at(one.path, examine, found)
+            report = request.examine(place, named, severities)
         except (CouldNotLook, Trouble) as why:
             if not all_homes:
                 raise
+            from hermes_doctor.diagnosis.examination.report import unseen
+
             print(f"hermes-doctor: {why}", file=sys.stderr)  # noqa: T201
-            report = report_maker.unseen(one, checks, why)
+            report = unseen(place, checks, why)
         if len(homes) > 1:
             gc.collect()  # the next home needs the memory, which is limited
         shown = option_values.filter_report(option_values.mark_muted(report), codes)
-        reports.append(_with_times(one, shown) if chosen in (TEXT, "json") else shown)
+        reports.append(_with_times(place, shown) if chosen in (TEXT, "json") else shown)
     thresholds = {report.home: threshold_for(fail_on, report.home) for report in reports}
     if chosen == TEXT and write is None:
         _print(reports, verbose=verbose)
     else:
+        from hermes_doctor.cli import output_file
+
         page = formatted(chosen, reports, thresholds, all_homes=all_homes, verbose=verbose)
-        (write or _show)(page)
+        (write or output_file.show)(page)
     if chosen == TEXT:
         say_blind(reports)
     if record:
@@ -117,6 +95,53 @@ def run(
 
         return keep_nagios_state(nagios.state(reports))
     return exit_code(reports, thresholds)
+
+
+class _Request(NamedTuple):
+    """What to examine in each home, and how."""
+
+    plugins: Plugins
+    checks: Sequence[Check]
+    folders: Sequence[Path] | None
+    """Those of `--plugins`."""
+    deep: bool
+    network: bool
+    alone: bool
+    """Whether it is about one home only."""
+    quiet: bool
+
+    def examine(
+        self, home: Home, named: Path | None, severities: Mapping[str, Severity | None]
+    ) -> Report:
+        """Examine a home as its owner; hints name it if it is `named`."""
+        from hermes_doctor.diagnosis.examination import report
+        from hermes_doctor.diagnosis.probes.probes import Probes
+
+        seconds = (LIMIT + (time_guard.NETWORK if self.network else 0)) * limits.patience()
+        repeat = option_values.repeat_options(
+            named, self.folders, deep=self.deep, network=self.network
+        )
+
+        def work() -> Report:
+            probes = Probes(
+                home,
+                deep=self.deep,
+                network=self.network,
+                alone=self.alone,
+                seconds=math.inf if self.deep else seconds,
+            )
+            with _progress(not self.quiet, len(self.checks), probes.progress) as step:
+                return report.report(
+                    probes,
+                    self.plugins,
+                    self.checks,
+                    options=repeat,
+                    page_options=option_values.repeat_options(plugins=self.folders),
+                    progress=step,
+                    severities=severities,
+                )
+
+        return separate_look.look_at(home.path, work, self.plugins)
 
 
 def threshold_for(given: str | None, home: Path) -> frozenset[str]:
@@ -166,12 +191,6 @@ def _writer(
     rules = output_file.rules_for(homes, force=force, advice=advice)
     output_file.find(output, rules)
     return lambda made: output_file.replace(output, made, rules=rules)
-
-
-def _show(made: str) -> None:
-    from hermes_doctor.cli import output_file
-
-    output_file.show(made)
 
 
 def _print(reports: Sequence[Report], *, verbose: bool) -> None:
@@ -266,11 +285,6 @@ def fails(report: Report, threshold: frozenset[str]) -> bool:
     return any(reaches(finding, threshold) for finding in report.findings) or any(
         check.status.value in threshold for check in report.checks
     )
-
-
-def _seconds(network: bool) -> float:
-    """How many seconds the checks of one home may take."""
-    return (LIMIT + (time_guard.NETWORK if network else 0)) * limits.patience()
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
@@ -31,9 +31,6 @@ from hermes_doctor.cli import (
 )
 from hermes_doctor.cli.front_page import EPILOG, PURPOSE, version_line
 from hermes_doctor.cli.help_layout import LONGEST, WholeSummaries
-
-if TYPE_CHECKING:
-    from typer.models import CommandInfo
 
 DIAGNOSE, REPAIR, BACK_UP = "Diagnose", "Repair", "Back up"
 UPDATE, WATCH, REFERENCE = "Update Hermes", "Watch", "Reference"
@@ -119,22 +116,14 @@ def build_only(words: Sequence[str], among: typer.Typer = app) -> None:
     """
     called = words[0] if words else None
     commands = [
-        registered_command
-        for registered_command in among.registered_commands
-        if _name_of(registered_command) == called
+        one
+        for one in among.registered_commands
+        if called == (one.name or (one.callback.__name__ if one.callback else None))
     ]
-    groups = [
-        registered_group
-        for registered_group in among.registered_groups
-        if registered_group.name == called
-    ]
+    groups = [group for group in among.registered_groups if group.name == called]
     if not commands and not groups:
         return
     among.registered_commands, among.registered_groups = commands, groups
     for group in groups:
         if group.typer_instance is not None:
             build_only(words[1:], group.typer_instance)
-
-
-def _name_of(command: CommandInfo) -> str | None:
-    return command.name or (command.callback.__name__ if command.callback else None)

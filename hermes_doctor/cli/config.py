@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import typer
 
 from hermes_doctor.cli import separate_look
@@ -14,9 +12,6 @@ from hermes_doctor.core import home as homes
 from hermes_doctor.core.model import CouldNotLook, Trouble
 from hermes_doctor.core.terminal import lines
 from hermes_doctor.core.terminal.show import show
-
-if TYPE_CHECKING:
-    from hermes_doctor.diagnosis.probes.probes import Probes
 
 EPILOG = """\b
 Examples:
@@ -39,6 +34,7 @@ def config(home: HomeOption = None, json: JsonOption = False) -> int:
     """Show the settings that the next message will use."""
     from hermes_doctor import __version__
     from hermes_doctor.diagnosis.probes.probes import Probes
+    from hermes_doctor.hermes.settings.yaml_mistakes import yaml_mistake
     from hermes_doctor.render import config as rendered, document
 
     place = homes.find(home)
@@ -52,7 +48,10 @@ def config(home: HomeOption = None, json: JsonOption = False) -> int:
         version = installed.version if installed else None
         if json:
             return document.dump(rendered.document(place.path, __version__, version, resolved))
-        return tuple(rendered.lines(place.path, version, resolved, _mistake(probes), options))
+        config = probes.settings.config()
+        mistake = yaml_mistake(config) if config and config.fault else None
+        told = mistake.what if mistake else ""
+        return tuple(rendered.lines(place.path, version, resolved, told, options))
 
     try:
         made = separate_look.look(place.path, read, (lines.__name__,))
@@ -63,12 +62,3 @@ def config(home: HomeOption = None, json: JsonOption = False) -> int:
     else:
         show(made)
     return 0
-
-
-def _mistake(probes: Probes) -> str:
-    """What is wrong in config.yaml, if it is a typical mistake."""
-    from hermes_doctor.hermes.settings.yaml_mistakes import yaml_mistake
-
-    config = probes.settings.config()
-    mistake = yaml_mistake(config) if config and config.fault else None
-    return mistake.what if mistake else ""

@@ -53,14 +53,8 @@ def demo(
             if not keep:
                 shutil.rmtree(folder)
     if keep:
-        show(
-            [
-                row(
-                    "Try it yourself: ",
-                    (f"hermes-doctor check --home {shlex.quote(str(home))}", "command"),
-                )
-            ]
-        )
+        command = f"hermes-doctor check --home {shlex.quote(str(home))}"
+        show([row("Try it yourself: ", (command, "command"))])
     else:
         show([row("The example home was removed. To keep it: hermes-doctor demo --keep")])
     return 0 if good else 1
@@ -75,7 +69,9 @@ def _apart(folder: Path) -> Iterator[None]:
     before = dict(os.environ)
     nowhere = str(folder / "nowhere")
     os.environ.clear()
-    os.environ |= {name: value for name, value in before.items() if _is_kept(name)}
+    for name, value in before.items():
+        if name in _KEPT or name.startswith(("LC_", "PYTHON")):
+            os.environ[name] = value
     os.environ |= {"HOME": nowhere, "PATH": nowhere}
     try:
         with places.hidden():
@@ -83,10 +79,6 @@ def _apart(folder: Path) -> Iterator[None]:
     finally:
         os.environ.clear()
         os.environ |= before
-
-
-def _is_kept(name: str) -> bool:
-    return name in _KEPT or name.startswith(("LC_", "PYTHON"))
 
 
 def _story(home: Path) -> bool:
@@ -131,15 +123,8 @@ def _story(home: Path) -> bool:
     ]
     show([row(("✓ ", "good") if good else ("✗ ", "error"), text, hang=2) for good, text in told])
     if rest:
-        show(
-            [
-                row(
-                    ("· ", "faint"),
-                    f"not repaired, because the demo has no Hermes to run: {rest}",
-                    hang=2,
-                )
-            ]
-        )
+        text = f"not repaired, because the demo has no Hermes to run: {rest}"
+        show([row(("· ", "faint"), text, hang=2)])
     return all(good for good, _ in told)
 
 

@@ -58,13 +58,6 @@ def add_interrupt_text(text: str) -> None:
         set_interrupt_text(f"{earlier} {text}")
 
 
-def _interrupt_text() -> str:
-    """What was done, what was not, and how to go on, after Ctrl-C."""
-    writing = any(sys.argv[1 : len(start) + 1] == list(start) for start in _WRITING)
-    done = _state["cut off"] or (WHOLE if writing else NOTHING)
-    return f"Interrupted. {done} {_GO_ON}"
-
-
 def command_exit_code(code: int) -> int:
     """Pass on the exit code of a command that we ran, whatever it means there."""
     _state["of command"] = True
@@ -116,14 +109,16 @@ def exit_code_of(run: Callable[[], object]) -> int:
 
 
 def _interrupted() -> int:
-    """Say what was done; another Ctrl-C does not stop that."""
+    """Say what was done, what was not, and how to go on; another Ctrl-C does not stop that."""
     import signal
 
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.stderr is not None and sys.stderr.isatty():
         print(file=sys.stderr)  # noqa: T201 (the terminal has written ^C into this line)
-    return say_problem(_interrupt_text(), INTERRUPTED)
+    writing = any(sys.argv[1 : len(start) + 1] == list(start) for start in _WRITING)
+    done = _state["cut off"] or (WHOLE if writing else NOTHING)
+    return say_problem(f"Interrupted. {done} {_GO_ON}", INTERRUPTED)
 
 
 def _other(error: Exception) -> int:
@@ -136,7 +131,8 @@ def _other(error: Exception) -> int:
     if isinstance(error, typer.TyperException):
         where = getattr(error, "ctx", None)
         hint = f" Try: {where.command_path} --help" if where is not None else ""
-        said = _without_addresses(error.format_message())
+        # an address that was typed in the wrong place may be a secret
+        said = re.sub(r"https?://[^\s'\"]+", "(an address)", error.format_message())
         return say_problem(said + ("" if said.endswith((".", "?")) else ".") + hint, 2)
     if why := limits.cause(error):
         done = f" {_state['cut off']}" if _state["cut off"] else ""
@@ -170,25 +166,23 @@ def _say_unreported(error: OSError) -> int:
     )
 
 
-def _without_addresses(message: str) -> str:
-    """Replace web addresses: one that was typed in the wrong place may be a secret."""
-    return re.sub(r"https?://[^\s'\"]+", "(an address)", message)
-
-
 def _reason(error: OSError) -> str:
     """The system's text for the error, or our own if it has no number."""
     return os.strerror(error.errno) if error.errno else str(error)
 
 
-def _document(message: str, code: int) -> str:
-    """The error as JSON, in the format of the command: for a watch, one event per line."""
-    if sys.argv[1:2] == ["watch"]:
+def _in_format(asked: str, message: str, code: int) -> str:
+    """The error in the format of the command: for a watch, one event per line."""
+    if asked == "json" and sys.argv[1:2] == ["watch"]:
         from hermes_doctor.operations.watch.events import trouble_line
 
         return trouble_line(message)
-    from hermes_doctor.render import document
+    from hermes_doctor.render import document, github, nagios
 
-    return document.dump(document.of_trouble(message, code))
+    if asked == "json":
+        return document.dump(document.of_trouble(message, code))
+    text = clean(message)
+    return nagios.of_trouble(text) if asked == "nagios" else github.of_trouble(text)
 
 
 def say_problem(message: str, code: int) -> int:
@@ -197,7 +191,7 @@ def say_problem(message: str, code: int) -> int:
     asked = _format_asked()
     if asked is not None:
         with contextlib.suppress(OSError):  # a full disk may be the cause
-            print(_in_format(asked, message, code), end="", flush=True)  # noqa: T201
+            print(_in_format(asked, message, code).rstrip("\n"), flush=True)  # noqa: T201
             return code
     if sys.stderr is not None:
         from hermes_doctor.core.terminal.show import show
@@ -249,18 +243,6 @@ def _last_format() -> str:
         if word == "--format" or word.startswith("--format=")
     ]
     return given[-1].lower() if given else ""
-
-
-def _in_format(asked: str, message: str, code: int) -> str:
-    if asked == "json":
-        return _document(message, code) + "\n"
-    from hermes_doctor.render import github, nagios
-
-    return (
-        nagios.of_trouble(clean(message))
-        if asked == "nagios"
-        else github.of_trouble(clean(message))
-    )
 
 
 def _line(message: str) -> Line:

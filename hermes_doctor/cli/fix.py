@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -28,7 +28,7 @@ from hermes_doctor.cli.option_declarations import (
     VaultOption,
     complete_code,
 )
-from hermes_doctor.cli.progress_bars import repair_bar, waiting
+from hermes_doctor.cli.progress_bars import print_document, repair_bar, waiting
 from hermes_doctor.cli.restore_common import recover_first, say_if_interrupted
 from hermes_doctor.core import home as homes
 from hermes_doctor.core.model import Status, Trouble
@@ -84,7 +84,8 @@ def fix(
     vault: VaultOption = None,
 ) -> int:
     """Show the repair plan; with --apply, repair."""
-    _refuse_to_pick(pick=pick, apply=apply, silent=yes or json)
+    if pick:
+        _refuse_to_pick(apply=apply, silent=yes or json)
     where = homes.find(home)
     vault = vault.expanduser().absolute() if vault else None
     named = option_values.named_home(home)
@@ -99,7 +100,7 @@ def fix(
     if not apply:
         show = lambda: _show(session, json=json)  # noqa: E731
         return separate_work.run(where, show, loaded, writes=False, vault=vault)
-    consent = _consent(session, yes=yes, pick=pick, json=json)
+    consent = Consent(session, yes=yes, pick=pick, quiet=json)
 
     def work() -> int:
         from hermes_doctor.backup.records.home_lock import lock_home
@@ -113,32 +114,19 @@ def fix(
     return separate_work.run(where, work, loaded, vault=vault)
 
 
-def _refuse_to_pick(*, pick: bool, apply: bool, silent: bool) -> None:
+def _refuse_to_pick(*, apply: bool, silent: bool) -> None:
     """Raise Trouble if --pick cannot ask."""
     from hermes_doctor.cli.option_declarations import can_ask
 
-    if pick and not apply:
+    if not apply:
         raise Trouble("--pick asks before each repair. Add --apply: fix --apply --pick")
-    if pick and silent:
+    if silent:
         raise Trouble("--pick asks questions, so it needs neither --yes nor --json. Remove one.")
-    if pick and not can_ask():
+    if not can_ask():
         raise Trouble(
             "--pick asks questions, but no terminal is open. Nothing was changed. "
             "Name the codes instead: hermes-doctor fix CODE --apply"
         )
-
-
-def _consent(session: Session, *, yes: bool, pick: bool, json: bool) -> Consent:
-    """The answers of the operator, none of which are given so far."""
-    return Consent(
-        yes=yes,
-        pick=pick,
-        quiet=json,
-        page_options=session.page_options,
-        fix_options=session.fix_options,
-        one_named=session.subject is not None,
-        named_codes=session.named_codes(),
-    )
 
 
 def _show(session: Session, *, json: bool) -> int:
@@ -151,9 +139,7 @@ def _show(session: Session, *, json: bool) -> int:
     with waiting("looking for related problems", quiet=json):
         named = NamedCodes(session, report, planned, apply=False).answers()
     if json:
-        from hermes_doctor.render import document
-
-        typer.echo(document.dump(report_document(report, planned, [], said, session, named)))
+        print_document(report_document(report, planned, [], said, session, named))
     else:
         print_plan(session, report, planned, said, named)
     if report.why_blind and not planned:
@@ -181,13 +167,8 @@ def _apply(
 ) -> int:
     """Plan, run and examine again, in rounds."""
     from hermes_doctor.diagnosis.examination import after_repair
-    from hermes_doctor.diagnosis.probes.probes import Probes
     from hermes_doctor.render import repair
-    from hermes_doctor.repair.transaction.plan import verifier
 
-    verify = verifier(
-        lambda: Probes(session.home, deep=session.deep, network=session.network), session.plugins
-    )
     runs: list[Journal] = []
     with waiting("checking and planning", quiet=json):
         report, planned = session.look()
@@ -203,8 +184,7 @@ def _apply(
         if not chosen:
             break
         chosen = [one for one in chosen if one.deletes] or chosen  # frees space for the others
-        first = runs[0].id if runs else None
-        run = _run(session, chosen, vault, report.hermes_version, verify, first, quiet=json)
+        run = _run(session, chosen, vault, report.hermes_version, runs, quiet=json)
         runs.append(run)
         exits.note_change()
         outcomes |= consent.learn(chosen, run)
@@ -224,14 +204,14 @@ def _apply(
         question.document = report_document(report, shown, runs, said, session, named)
     else:
         report_rest(session, report, planned, shown, runs, consent, named)
-        show(repair.result_lines(report, runs, session.options, consent.answered_no(), before))
-    open_ = {item.finding.key for item in planned}
-    failed = any(  # a problem that waited for another repair may be gone with it
-        outcome != "verified" and (outcome != "left" or key in open_)
-        for key, outcome in outcomes.items()
-    )
+        declined = consent.declined if consent.can_ask() else set()  # else nobody answered no
+        show(repair.result_lines(report, runs, session.options, declined, before))
     if report.why_blind and not shown:
         return _blind(report, json=json)
+    still_there = {item.finding.key for item in planned}
+    waited = {key for key, outcome in outcomes.items() if outcome == "left"}
+    gone = waited - still_there  # together with what another repair has repaired
+    failed = any(outcomes[key] != "verified" for key in outcomes.keys() - gone)
     failed = failed or (not shown and report.open) or bool(report.count_checks(Status.CRASHED))
     failed = failed or any(run.leaves_files for run in runs)
     failed = failed or any(named_code.state in FAILED for named_code in named)
@@ -243,14 +223,18 @@ def _run(
     chosen: Sequence[PlannedItem],
     vault: Path | None,
     hermes: str | None,
-    verify: Any,
-    command: str | None,
+    earlier: Sequence[Journal],
     *,
     quiet: bool,
 ) -> Journal:
     from hermes_doctor.backup.vault.vault import Vault
+    from hermes_doctor.diagnosis.probes.probes import Probes
+    from hermes_doctor.repair.transaction.plan import verifier
     from hermes_doctor.repair.transaction.run import Run
 
+    verify = verifier(
+        lambda: Probes(session.home, deep=session.deep, network=session.network), session.plugins
+    )
     items = [planned.item() for planned in chosen]
     codes = ", ".join(sorted({one.finding.code for one in chosen}))
     total = sum(
@@ -263,7 +247,7 @@ def _run(
             kind="fix",
             reason=f"before the fix of {codes}",
             hermes=hermes,
-            command=command,
+            command=earlier[0].id if earlier else None,
             progress=progress,
         )
         with say_if_interrupted(run):

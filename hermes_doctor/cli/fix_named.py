@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from hermes_doctor.render.repair import NO_FIX, suggestion
 if TYPE_CHECKING:
     from hermes_doctor.backup.records.journal import ItemRecord, Journal
     from hermes_doctor.cli.fix_session import Session
-    from hermes_doctor.core.model import CheckResult, Finding, Report
+    from hermes_doctor.core.model import CheckResult, Report
     from hermes_doctor.repair.transaction.plan import PlannedItem
 
 PLANNED, REPAIRED, LEFT = "planned", "repaired", "left"
@@ -102,23 +103,17 @@ class NamedCodes:
         if not self.apply and all(one.ready for one in items):
             steps = [planned.steps[0].sentence() for planned in items]
             told = sentences(*(text("{step}.", step=step) for step in steps))
-            command = (self.session.apply_command(),)
-            return NamedCode(code, PLANNED, told, command, is_shown=True)
+            return NamedCode(code, PLANNED, told, (self.session.apply_command(),), is_shown=True)
         left = [item for item in items if self.apply or not item.ready]
-        said = dict.fromkeys(sentences(f"{one.finding.title}.", self._why(one)) for one in left)
-        commands = dict.fromkeys(self._command(one) for one in left)
+        said: dict[str, None] = {}
+        commands: dict[str, None] = {}
+        for item in left:
+            refusal = item.refusal if item.fix else None
+            why = self.reasons.get(item.finding.key) or refusal or item.finding.next or NO_FIX
+            said[sentences(f"{item.finding.title}.", why)] = None
+            command = suggestion(item.finding, self.session.options) or self.explain(code)
+            commands |= {self.session.apply_command(item) if item.ready else command: None}
         return NamedCode(code, LEFT, sentences(*said), tuple(commands), is_shown=True)
-
-    def _why(self, item: PlannedItem) -> str:
-        """Why a plan was not applied, and what to do instead."""
-        refusal = item.refusal if item.fix else None
-        known = self.reasons.get(item.finding.key) or refusal or item.finding.next
-        return known or NO_FIX
-
-    def _command(self, item: PlannedItem) -> str:
-        if item.ready:
-            return self.session.apply_command(item)
-        return suggestion(item.finding, self.session.options) or self.explain(item.finding.code)
 
     def explain(self, code: str) -> str:
         """The command that shows the page of a code."""
@@ -146,18 +141,24 @@ class NamedCodes:
             said
             for one, said in results
             if said
-            and _leaves_doubt(one, said)
+            # none if it does not apply to the home, or has read a part that is sound
+            and (said == one.unjudged or one.status not in (Status.SKIPPED, Status.OK))
             and not (looked and one.status is Status.SKIPPED)  # another check had an answer
         ]
         related, causes = self._related(code, [said for _, said in results])
         others = [*related, *(cause for cause in causes if cause not in related)][:MOST_RELATED]
-        commands = tuple(dict.fromkeys(self._command_for(other) for other in others))
+        codes = dict.fromkeys((other.finding.code, other.ready) for other in others)
+        commands = tuple(
+            f"hermes-doctor fix {name}{self.session.fix_options}" if ready else self.explain(name)
+            for name, ready in codes
+        )
         if doubts:
             more = () if commands else self._with_options(code, results)
             why = text("{code} could not be checked: {why}.", code=code, why="; ".join(doubts))
             return NamedCode(code, UNKNOWN, sentences(why, _describe(others)), commands + more)
         told = text("{code} was not found here.", code=code)
-        state = RELATED if any(_counts(item) for item in related) else ABSENT
+        grave = any(item.finding.severity.rank <= Severity.ERROR.rank for item in related)
+        state = RELATED if grave else ABSENT
         return NamedCode(
             code, state, sentences(told, *_limits(results), _describe(others)), commands
         )
@@ -192,13 +193,15 @@ class NamedCodes:
             self._everything = self.session.plan_everything()
         typed = self.session.named_codes()
         others = [item for item in self._everything if item.finding.code not in typed]
+        words = {word for reason in reasons for word in re.split(r"[:;\s]+", reason) if word}
         related = [
             other
             for other in others
-            if self._shares_fix(other, code)
-            or any(_names(reason, other.finding.subject) for reason in reasons)
+            if self._shares_fix(other, code) or other.finding.subject in words
         ]
-        return related, [planned for planned in others if self._causes(planned.finding, code)]
+        explanations = self.session.plugins.explanations
+        explaining = {one.code for one in explanations if code in one.explains}
+        return related, [item for item in others if item.finding.code in explaining]
 
     def _shares_fix(self, item: PlannedItem, code: str) -> bool:
         """Whether a fix of a problem is also for this code, and for one kind of thing only.
@@ -211,28 +214,6 @@ class NamedCodes:
         fixes = [fix for fix in (item.fix, *item.later) if fix]
         return any(code in fix.codes and set(fix.codes) <= about for fix in fixes)
 
-    def _causes(self, finding: Finding, code: str) -> bool:
-        """Whether a problem explains this code."""
-        return any(
-            explanation.code == finding.code and code in explanation.explains
-            for explanation in self.session.plugins.explanations
-        )
-
-    def _command_for(self, item: PlannedItem) -> str:
-        """The command that repairs a related problem, or its page if nothing can."""
-        code = item.finding.code
-        if item.ready:
-            return f"hermes-doctor fix {code}{self.session.fix_options}"
-        return self.explain(code)
-
-
-def _leaves_doubt(result: CheckResult, said: str) -> bool:
-    """Whether the problem may exist although the check did not report it.
-
-    It may not if the check does not apply to the home, or has read a part that is sound.
-    """
-    return said == result.unjudged or result.status not in (Status.SKIPPED, Status.OK)
-
 
 def _limits(results: Sequence[tuple[CheckResult, str]]) -> Iterator[str]:
     """What the checks of an absent code did not look at; nothing if one of them has looked."""
@@ -243,17 +224,6 @@ def _limits(results: Sequence[tuple[CheckResult, str]]) -> Iterator[str]:
             yield text("The check {id} was skipped: {reason}.", id=result.id, reason=said)
         elif said:
             yield text("Only a part was read: {reason}.", reason=said)
-
-
-def _counts(item: PlannedItem) -> bool:
-    """Whether a related problem is so bad that the named code cannot count as absent."""
-    return item.finding.severity.rank <= Severity.ERROR.rank
-
-
-def _names(reason: str, subject: str) -> bool:
-    """Whether a reason is about this subject, such as a file."""
-    words = reason.replace(":", " ").replace(";", " ").split()
-    return bool(subject) and subject in words
 
 
 def _describe(related: Sequence[PlannedItem]) -> str:

@@ -28,7 +28,7 @@ def print_plan(
     named: Sequence[NamedCode],
 ) -> None:
     """Print the plan, what it leaves out, and an answer for each code that was typed."""
-    from hermes_doctor.render import repair, report_rest
+    from hermes_doctor.render import repair, report as rendered
 
     show([row(("! ", "warning"), text, hang=2) for text in said])
     if not planned and len(named) < max(1, len(session.words)):
@@ -39,7 +39,7 @@ def print_plan(
         command = session.apply_command() if len(persons) < len(ready) else ""
         show(repair.plan_lines(planned, session.home.path, command, session.page_options, report))
         show(repair.choice_lines(persons, session.apply_command, session.options))
-    show([*repair.muted_lines(report), *report_rest.open_questions(report)])
+    show([*repair.muted_lines(report), *rendered.open_questions(report)])
     show(named_lines(named))
 
 
@@ -65,12 +65,16 @@ def report_rest(
     named: Sequence[NamedCode],
 ) -> None:
     """Print what is left, and what to do about it."""
-    from hermes_doctor.render import repair, report_rest
+    from hermes_doctor.render import repair, report as rendered
 
     if not shown and len(named) < max(1, len(session.words)):
         show([repair.nothing_line(report, session.subject)])
-    show([*repair.muted_lines(report), *report_rest.open_questions(report)])
-    waiting = [one for one in planned if _waits(one, consent)]
+    show([*repair.muted_lines(report), *rendered.open_questions(report)])
+    waiting = [  # for the operator to choose a person
+        item
+        for item in planned
+        if item.personal and (item.unnamed or item.finding.key in consent.unchosen)
+    ]
     show(repair.choice_lines(waiting, session.apply_command, session.options))
     for item in planned:
         finding = item.finding
@@ -90,16 +94,12 @@ def report_rest(
             more = repair.suggestion(finding, session.options) or explain
             show(repair.open_item_lines(item, why or finding.next or repair.NO_FIX, more))
     show(named_lines(named))
-    changed = any(_changes_settings(run) and _held(run) for run in runs)
+    held = [run for run in runs if any(item.is_applied for item in run.items)]
+    changed = any(map(_changes_settings, held))
     if changed and report.gateways and not any(run.gateway == "started" for run in runs):
         pid = report.gateways[0].pid
         text = f"The gateway (process {pid}) still uses the old files. Restart it."
         show([row(("! ", "warning"), text, hang=2)])
-
-
-def _waits(item: PlannedItem, consent: Consent) -> bool:
-    """Whether the operator must choose the person before the fix is applied."""
-    return item.personal and (item.unnamed or item.finding.key in consent.unchosen)
 
 
 def named_lines(named: Sequence[NamedCode]) -> Iterator[Line]:
@@ -127,10 +127,6 @@ def _changes_settings(run: Journal) -> bool:
         and not is_read_on_demand(record.path)
         for record in run.paths
     )
-
-
-def _held(run: Journal) -> bool:
-    return any(item.is_applied for item in run.items)
 
 
 def describe_runs(runs: Sequence[Journal], options: str) -> str:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from hermes_doctor.backup.records.journal import Journal
     from hermes_doctor.core.home import Home
     from hermes_doctor.core.model import Finding, Report
-    from hermes_doctor.diagnosis.plugins.declare import Check
     from hermes_doctor.diagnosis.plugins.load import Plugins
     from hermes_doctor.repair.transaction.plan import PlannedItem
 
@@ -44,15 +43,11 @@ class Session:
         self.onward: dict[tuple[str, str], Finding] = {}
         """Findings whose fix was not enough, each with the next fix to try."""
         self.checks, self.codes = select(plugins, codes, [])
-        if codes:
-            self.checks += self._deciding_checks()
-
-    def _deciding_checks(self) -> list[Check]:
-        """The checks that decide whether a log line about one of the codes is over."""
-        chosen = {check.id for check in self.checks}
-        rules = [rule for rule in self.plugins.rules if rule.code in self.codes]
-        wanted = {id for rule in rules for id in rule.unless_ok} - chosen
-        return [check for check in self.plugins.checks if check.id in wanted]
+        if codes:  # and the checks that decide whether a log line about one of them is over
+            chosen = {check.id for check in self.checks}
+            rules = [rule for rule in plugins.rules if rule.code in self.codes]
+            wanted = {id for rule in rules for id in rule.unless_ok} - chosen
+            self.checks += [check for check in plugins.checks if check.id in wanted]
 
     def apply_command(self, item: PlannedItem | None = None) -> str:
         """The command that applies everything requested, or one plan without asking."""
@@ -76,7 +71,12 @@ class Session:
                 self.onward.pop(key, None)
 
     def look(self) -> tuple[Report, list[PlannedItem]]:
-        """Examine the home and plan repairs for the findings."""
+        """Examine the home and plan repairs for the findings.
+
+        Marked are plans whose code was typed, and costly, personal or optional ones that wait.
+        """
+        from dataclasses import replace
+
         from hermes_doctor.diagnosis.examination import ranking, report as reports
         from hermes_doctor.diagnosis.probes.probes import Probes
         from hermes_doctor.repair.transaction.plan import plan
@@ -104,7 +104,11 @@ class Session:
         # A note without a fix needs no plan, unless the operator asks for it.
         findings = [one for one in findings if one.fix or one.is_problem or one.code in named]
         findings.sort(key=lambda one: ranking.repair_order(report, one))
-        planned = [self._as_named(item) for item in plan(probes, self.plugins, findings)]
+        planned = []
+        for item in plan(probes, self.plugins, findings):
+            waits = item.is_disproportionate or item.personal or item.optional
+            is_named = self.names(item)
+            planned.append(replace(item, named=is_named, unnamed=waits and not is_named))
         probes.close()  # else the run would find our own readers holding the databases open
         return report, planned
 
@@ -125,14 +129,6 @@ class Session:
         probes.close()
         return planned
 
-    def _as_named(self, item: PlannedItem) -> PlannedItem:
-        """Mark a plan whose code was typed, and a costly, personal or optional one that waits."""
-        from dataclasses import replace
-
-        waits = item.is_disproportionate or item.personal or item.optional
-        named = self.names(item)
-        return replace(item, named=named, unnamed=waits and not named)
-
     def named_codes(self) -> frozenset[str]:
         """The codes that were typed: they are repaired even if they are muted or switched off."""
         return frozenset(word.upper() for word in self.words)
@@ -152,23 +148,8 @@ class Session:
 class Consent:
     """What the operator agreed to; each fix of a finding is asked about once."""
 
-    def __init__(
-        self,
-        *,
-        yes: bool,
-        pick: bool = False,
-        quiet: bool,
-        page_options: str,
-        fix_options: str = "",
-        one_named: bool = False,
-        named_codes: frozenset[str] = frozenset(),
-    ) -> None:
-        self.page_options = page_options
-        self.fix_options = fix_options
-        self.one_named = one_named
-        """Whether --subject was given: without it, `--yes` does not grant anybody access."""
-        self.named_codes = named_codes
-        """The codes that were given: without its code, `--yes` gives up no data."""
+    def __init__(self, session: Session, *, yes: bool, pick: bool, quiet: bool) -> None:
+        self.session = session
         self.yes = yes
         self.pick = pick
         """Whether to ask before each fix, also before safe ones."""
@@ -185,18 +166,15 @@ class Consent:
     @property
     def silence(self) -> str:
         """Why a fix that asks first was not applied."""
-        if self._can_ask():
+        if self.can_ask():
             return "You answered no."
         return "It asks first, but no terminal is open. To answer yes: add --yes."
 
-    def _can_ask(self) -> bool:
+    def can_ask(self) -> bool:
+        """Whether somebody can answer a question."""
         from hermes_doctor.cli.option_declarations import can_ask
 
         return can_ask() and not self.quiet
-
-    def answered_no(self) -> set[tuple[str, str]]:
-        """The findings that the operator refused to repair; none if nobody could be asked."""
-        return self.declined if self._can_ask() else set()
 
     @property
     def undone(self) -> set[tuple[str, str]]:
@@ -221,15 +199,17 @@ class Consent:
         if self.steered and item.controls_gateway:
             self.refused[key] = "The gateway was already restarted once, which did not help."
             return False
-        if item.personal and not self.one_named and (self.yes or not self._can_ask()):
+        # Without --subject, `--yes` grants nobody access; without its code, it gives up no data.
+        nobody = self.session.subject is None
+        if item.personal and nobody and (self.yes or not self.can_ask()):
             self.unchosen.add(key)
             return False
-        if self.yes and item.fix.gives_up_data and item.finding.code not in self.named_codes:
+        if self.yes and item.fix.gives_up_data and not self.session.names(item):
             self.refused[key] = text(
                 "Data is lost. To agree, name the code: "
                 "hermes-doctor fix {code} --apply --yes{options}",
                 code=item.finding.code,
-                options=self.fix_options,
+                options=self.session.fix_options,
             )
             return False
         chosen = (*key, item.fix.id)
@@ -269,8 +249,7 @@ class Consent:
                     subject=finding.subject,
                 )
             )
+        question = "Apply this fix for {code}? You can undo it."
         if item.deletes:
-            return confirm(
-                text("Apply this fix for {code}? It cannot be undone.", code=finding.code)
-            )
-        return confirm(text("Apply this fix for {code}? You can undo it.", code=finding.code))
+            question = "Apply this fix for {code}? It cannot be undone."
+        return confirm(text(question, code=finding.code))

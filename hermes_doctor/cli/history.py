@@ -14,7 +14,7 @@ from hermes_doctor.cli import option_values, separate_look
 from hermes_doctor.cli.help_layout import WholeSummaries
 from hermes_doctor.cli.option_declarations import HomeOption, JsonOption, complete_code
 from hermes_doctor.cli.option_values import load_plugins, suggestion
-from hermes_doctor.core import home as homes
+from hermes_doctor.cli.progress_bars import print_document
 from hermes_doctor.core.message import sentences, text
 from hermes_doctor.core.model import Trouble
 from hermes_doctor.core.system.files import size
@@ -97,14 +97,13 @@ def history(
     if ctx.invoked_subcommand is not None:
         return 0
     from hermes_doctor.operations.history import reading
-    from hermes_doctor.render import document, history as rendered
+    from hermes_doctor.render import history as rendered
 
     if code == "prune":
         raise Trouble("Put the options after `prune`: hermes-doctor history prune --keep 90d")
     now = datetime.now(UTC)
     first, start = _start(since, now)
-    where = homes.find(home)
-    separate_look.know_secrets(where.path)
+    where = separate_look.find_home(home)
     rows = reading.load(where, start, int(now.timestamp()))
     if rows is None:
         raise _no_history(where)
@@ -115,7 +114,7 @@ def history(
         where.path, rows, start, int(now.timestamp()), first, _known(code, rows), options
     )
     if json:
-        typer.echo(document.dump(rendered.document(shown)))
+        print_document(rendered.document(shown))
     else:
         show(rendered.lines(shown))
     return 0
@@ -129,9 +128,11 @@ def prune(
     """Remove old records of all homes, or of --home."""
     from hermes_doctor.operations.history import place, prune
 
-    kept = _days(keep)
-    where = homes.find(home)
-    separate_look.know_secrets(where.path)
+    match = re.fullmatch(r"([1-9]\d{0,4})\s*d", keep.strip())
+    if match is None:
+        raise Trouble("--keep needs days, such as 90d; got {given!r}.", given=keep)
+    kept = int(match[1]) * 86400
+    where = separate_look.find_home(home)
     files = place.files_of(where)
     if not files:
         raise _no_history(where)
@@ -164,14 +165,6 @@ def _start(since: str, now: datetime) -> tuple[date, int]:
         return first, int(datetime(first.year, first.month, first.day).astimezone().timestamp())
     at = max(moment(since), now - timedelta(days=MOST_DAYS))
     return at.astimezone().date(), int(at.timestamp())
-
-
-def _days(given: str) -> int:
-    """Parse --keep; return seconds."""
-    match = re.fullmatch(r"([1-9]\d{0,4})\s*d", given.strip())
-    if match is None:
-        raise Trouble("--keep needs days, such as 90d; got {given!r}.", given=given)
-    return int(match[1]) * 86400
 
 
 def _known(given: str, rows: HistoryRows) -> str:

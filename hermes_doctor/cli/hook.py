@@ -19,6 +19,7 @@ from hermes_doctor.cli.option_declarations import (
     VaultOption,
 )
 from hermes_doctor.cli.option_values import absolute, load_plugins, named_home, repeat_options
+from hermes_doctor.cli.progress_bars import print_document
 from hermes_doctor.core import home as homes
 from hermes_doctor.core.message import ago
 from hermes_doctor.core.model import CouldNotLook, Trouble
@@ -28,7 +29,6 @@ from hermes_doctor.core.terminal.show import show
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hermes_doctor.backup.records.updates import Update
     from hermes_doctor.core.home import Home
 
 app = typer.Typer(
@@ -85,6 +85,7 @@ def install(
     import contextlib
 
     from hermes_doctor.backup.records.home_lock import lock_home
+    from hermes_doctor.diagnosis.probes.probes import Probes
     from hermes_doctor.operations.updates import chat_hook, launcher, shell_startup
 
     where = homes.find(home)
@@ -114,13 +115,15 @@ def install(
     for why in shell_startup.doubts() if shell else ():
         show([row(("! ", "warning"), f"Some shells do not use the launcher: {why}", hang=2)])
     if shell and not launcher.is_first_on_path():
-        show(
-            [
-                row("New shells use the launcher. For this shell:", indent=2, hang=2),
-                row(("exec $SHELL -l", "command"), indent=2),
-            ]
-        )
-    if chat and said and separate_look.look(where.path, lambda: _runs(where)):
+        show([row("New shells use the launcher. For this shell:", indent=2, hang=2)])
+        show([row(("exec $SHELL -l", "command"), indent=2)])
+
+    def gateway_runs() -> bool:
+        with contextlib.suppress(CouldNotLook):
+            return bool(Probes(where).gateway.running())
+        return False
+
+    if chat and said and separate_look.look(where.path, gateway_runs):
         show([row(("  ", "faint"), "/update is guarded after a restart of the gateway.", hang=2)])
     return 0
 
@@ -189,24 +192,21 @@ def _status(where: Home, options: str, *, json: bool) -> int:
     if json:
         from hermes_doctor.render import document
 
-        typer.echo(
-            document.dump(
+        made = {
+            "schema": "hermes-doctor/hook/1",
+            "home": str(where.path),
+            "ways": [
                 {
-                    "schema": "hermes-doctor/hook/1",
-                    "home": str(where.path),
-                    "ways": [
-                        {
-                            "way": w.name,
-                            "covered": w.covered,
-                            "how": w.description,
-                            "next": w.next or None,
-                        }
-                        for w in ways
-                    ],
-                    "last": _last(last),
+                    "way": way.name,
+                    "covered": way.covered,
+                    "how": way.description,
+                    "next": way.next or None,
                 }
-            )
-        )
+                for way in ways
+            ],
+            "last": document.fields_of(last, "id started_at stage backup") if last else None,
+        }
+        print_document(made)
     else:
         for update_path in ways:
             mark = ("✓ ", "good") if update_path.covered else ("! ", "warning")
@@ -231,26 +231,6 @@ def _found() -> Home | None:
         if named and os.path.lexists(named):  # it exists, but its hook cannot be removed
             raise
         return None
-
-
-def _last(last: Update | None) -> dict[str, object] | None:
-    if last is None:
-        return None
-    return {
-        "id": last.id,
-        "started_at": last.started_at,
-        "stage": last.stage,
-        "backup": last.backup,
-    }
-
-
-def _runs(home: Home) -> bool:
-    from hermes_doctor.diagnosis.probes.probes import Probes
-
-    try:
-        return bool(Probes(home).gateway.running())
-    except CouldNotLook:
-        return False
 
 
 @app.command(

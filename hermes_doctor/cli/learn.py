@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+import time
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from hermes_doctor.cli import separate_look
 from hermes_doctor.cli.option_declarations import HomeOption, JsonOption, refuse_nan
-from hermes_doctor.cli.progress_bars import waiting
+from hermes_doctor.cli.progress_bars import print_document, waiting
 from hermes_doctor.core import home as homes
 from hermes_doctor.core.message import text
 from hermes_doctor.core.model import Trouble
@@ -18,7 +21,6 @@ from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
     from hermes_doctor.hermes.installation.find import Installation
-    from hermes_doctor.operations.learning.learn import Lecture
 
 EPILOG = """\b
 Examples:
@@ -34,6 +36,10 @@ Exit codes:
   130  interrupted; nothing was stored
 """
 SCHEMA = "hermes-doctor/learn/1"
+NO_HERMES = (
+    "No installed Hermes was found, so there is nothing to ask. If it is in a container, "
+    "run hermes-doctor there."
+)
 
 
 def learn(
@@ -53,9 +59,6 @@ def learn(
     The installed Hermes creates its databases and default settings in an empty temporary folder,
     as the owner of the home and without network. Its answers are stored outside the home.
     """
-    import time
-    from contextlib import closing
-
     from hermes_doctor.diagnosis.probes.probes import Probes
     from hermes_doctor.hermes.installation import find
     from hermes_doctor.hermes.installation.details import read_details
@@ -72,73 +75,43 @@ def learn(
 
     installed, unknown, commit = separate_look.look(place.path, read, (find.__name__,))
     if installed is None:
-        raise Trouble(
-            "No installed Hermes was found, so there is nothing to ask. If it is in a container, "
-            "run hermes-doctor there."
-        )
+        raise Trouble(NO_HERMES)
+    hermes = {"hermes": {"version": installed.version, "commit": commit}}
     if not unknown:
         message = text("hermes-doctor already knows Hermes {version}.", version=installed.version)
-        return _done(json, {"status": "known", **_hermes(installed.version, commit)}, message)
+        return _end(json, "known", hermes, message)
     try:
         with interruptible(), waiting(f"asking Hermes {installed.version}", quiet=json):
             lecture = learning.learn(place, installed, commit, until, timeout)
     except DoesNotStart as why:
-        return _failed(
-            json,
-            text(
-                "Hermes {version} could not be asked, so nothing was learned: {reason}.",
-                version=installed.version,
-                reason=str(why).rstrip("."),
-            ),
-        )
-    return _done(
-        json,
-        {"status": "learned", **_hermes(installed.version, commit), **_facts(lecture)},
-        text(
-            "Learned Hermes {version} in {seconds:.0f} s: {databases} databases and {settings} "
-            "settings. See: hermes-doctor check",
+        message = text(
+            "Hermes {version} could not be asked, so nothing was learned: {reason}.",
             version=installed.version,
-            seconds=lecture.seconds,
-            databases=lecture.databases,
-            settings=lecture.settings,
-        ),
+            reason=str(why).rstrip("."),
+        )
+        return _end(json, "failed", {"error": {"message": message, "exit_code": 1}}, message)
+    facts = {"databases": lecture.databases, "settings": lecture.settings}
+    message = text(
+        "Learned Hermes {version} in {seconds:.0f} s: {databases} databases and {settings} "
+        "settings. See: hermes-doctor check",
+        version=installed.version,
+        seconds=lecture.seconds,
+        **facts,
     )
+    more = {"path": str(lecture.path), **facts, "seconds": round(lecture.seconds, 1)}
+    return _end(json, "learned", hermes | more, message)
 
 
-def _hermes(version: str, commit: str | None) -> dict[str, Any]:
-    return {"hermes": {"version": version, "commit": commit}}
-
-
-def _facts(lecture: Lecture) -> dict[str, Any]:
-    return {
-        "path": str(lecture.path),
-        "databases": lecture.databases,
-        "settings": lecture.settings,
-        "seconds": round(lecture.seconds, 1),
-    }
-
-
-def _done(json: bool, facts: dict[str, Any], said: str) -> int:
+def _end(json: bool, status: str, facts: dict[str, Any], said: str) -> int:
+    """Print how it ended; return the exit code."""
     from hermes_doctor import __version__
-    from hermes_doctor.render import document
 
+    failed = status == "failed"
     if json:
-        typer.echo(document.dump({"schema": SCHEMA, "version": __version__, **facts}))
+        head = {"schema": SCHEMA, "version": __version__, "status": status}
+        print_document(head | facts)
+    elif failed:
+        show([row(f"hermes-doctor: {said}")], sys.stderr)
     else:
         show([row(said)])
-    return 0
-
-
-def _failed(json: bool, message: str) -> int:
-    import sys
-
-    from hermes_doctor import __version__
-    from hermes_doctor.render import document
-
-    if json:
-        error = {"error": {"message": message, "exit_code": 1}}
-        head = {"schema": SCHEMA, "version": __version__, "status": "failed"}
-        typer.echo(document.dump(head | error))
-    else:
-        show([row(f"hermes-doctor: {message}")], sys.stderr)
-    return 1
+    return int(failed)

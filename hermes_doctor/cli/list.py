@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import enum
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from hermes_doctor.cli.option_declarations import JsonOption, PluginsOption
 from hermes_doctor.cli.option_values import load_plugins
+from hermes_doctor.cli.progress_bars import print_document
+from hermes_doctor.core.model import Safety
 from hermes_doctor.core.preferences import effective
 from hermes_doctor.core.terminal.lines import BLANK, row
 from hermes_doctor.core.terminal.show import show
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from hermes_doctor.core.terminal.lines import Line
     from hermes_doctor.diagnosis.plugins.load import Plugins
 
 EPILOG = """\b
@@ -42,6 +43,13 @@ class ListedKind(enum.StrEnum):
     FIXES = "fixes"
 
 
+_NEXT = {
+    ListedKind.CHECKS: ("hermes-doctor check --only NAME", "run one check"),
+    ListedKind.CODES: ("hermes-doctor explain CODE", "explain one code"),
+    ListedKind.FIXES: ("hermes-doctor fix CODE", "show what a fix would do"),
+}
+
+
 def listing(
     kind: ListedKind = typer.Argument(
         ListedKind.CHECKS, metavar="[checks|codes|fixes]", help="List these."
@@ -50,21 +58,20 @@ def listing(
     plugins: PluginsOption = None,
 ) -> int:
     """List the checks, codes or fixes."""
-    from hermes_doctor.render import document
-
     found = load_plugins(plugins)
     table = _table(kind, found, plugins or effective.load().plugins())
     broken = [{"path": str(one.path), "why": one.why} for one in found.broken]
     if json:
         head = {"schema": "hermes-doctor/list/1", "kind": kind.value}
-        typer.echo(document.dump(head | {"items": table, "broken": broken}))
+        print_document(head | {"items": table, "broken": broken})
         return 0
     for item in table:
-        name, *rest = filter(None, map(_words, item.values()))
-        *said, last = rest
+        name, *said, last = filter(None, map(_words, item.values()))
         text = "  ".join(("", *said, ""))
         show([row((name, "strong"), text, last, hang=2)])
-    show([BLANK, *_next(kind)] if sys.stdout.isatty() else [])
+    if sys.stdout.isatty():
+        command, why = _NEXT[kind]
+        show([BLANK, row("Next: ", (command, "command"), f"  {why}", hang=6)])
     if broken:
         show([BLANK])
     for one in broken:
@@ -72,17 +79,19 @@ def listing(
     return 0
 
 
-def _table(kind: ListedKind, plugins: Plugins, folders: Sequence[Path]) -> list[dict[str, object]]:
+def _words(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(value)}]" if value else ""
+    return "asks" if value == Safety.CONFIRM else str(value)
+
+
+def _table(kind: ListedKind, plugins: Plugins, folders: Sequence[Path]) -> list[dict[str, Any]]:
+    from hermes_doctor.render.document import fields_of
+
     if kind is ListedKind.CHECKS:
-        return [
-            {"id": c.id, "group": c.group, "question": c.question, "codes": list(c.codes)}
-            for c in plugins.checks
-        ]
+        return [fields_of(check, "id group question codes") for check in plugins.checks]
     if kind is ListedKind.FIXES:
-        return [
-            {"id": f.id, "safety": f.safety.value, "title": f.title, "codes": list(f.codes)}
-            for f in plugins.fixes
-        ]
+        return [fields_of(fix, "id safety title codes") for fix in plugins.fixes]
     from hermes_doctor.diagnosis.plugins.mount import page_folders
 
     titles = {
@@ -99,18 +108,3 @@ def _table(kind: ListedKind, plugins: Plugins, folders: Sequence[Path]) -> list[
         }
         for code in codes
     ]
-
-
-def _next(kind: ListedKind) -> list[Line]:
-    command, why = {
-        ListedKind.CHECKS: ("hermes-doctor check --only NAME", "run one check"),
-        ListedKind.CODES: ("hermes-doctor explain CODE", "explain one code"),
-        ListedKind.FIXES: ("hermes-doctor fix CODE", "show what a fix would do"),
-    }[kind]
-    return [row("Next: ", (command, "command"), f"  {why}", hang=6)]
-
-
-def _words(value: object) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(map(str, value))}]" if value else ""
-    return "asks" if value == "confirm" else str(value)

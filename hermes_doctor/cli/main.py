@@ -71,8 +71,15 @@ def _run_words(words: list[str]) -> object:
 
     columns = get_terminal_size().columns
     result = _run_command(words, columns)
-    if not words:
-        _offer_demo()
+    if not words:  # which may be somebody's first minute with this tool
+        from hermes_doctor.core import home
+        from hermes_doctor.core.terminal.lines import BLANK, row
+        from hermes_doctor.core.terminal.show import show
+
+        try:
+            home.find(None)
+        except Trouble as why:
+            show([BLANK, row(str(why))])
     return result
 
 
@@ -90,15 +97,3 @@ def _run_command(words: list[str], columns: int) -> object:
 
     build_only(words)
     return app(words or ["--help"], standalone_mode=False, **help_layout.use(columns))
-
-
-def _offer_demo() -> None:
-    """Say what to do without a home, which may be somebody's first minute with this tool."""
-    from hermes_doctor.core import home
-    from hermes_doctor.core.terminal.lines import BLANK, row
-    from hermes_doctor.core.terminal.show import show
-
-    try:
-        home.find(None)
-    except Trouble as why:
-        show([BLANK, row(str(why))])

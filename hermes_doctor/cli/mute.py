@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import shlex
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,7 +18,7 @@ from hermes_doctor.cli.option_declarations import (
     complete_code,
 )
 from hermes_doctor.cli.option_values import severities_for, suggestion
-from hermes_doctor.cli.progress_bars import waiting
+from hermes_doctor.cli.progress_bars import print_document, waiting
 from hermes_doctor.core import home as homes
 from hermes_doctor.core.message import ago, clock, listed, sentences, text
 from hermes_doctor.core.model import Severity, Status, Trouble
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hermes_doctor.core.home import Home
-    from hermes_doctor.core.model import Finding, Report
+    from hermes_doctor.core.model import Report
     from hermes_doctor.core.preferences.mutes import Mute
     from hermes_doctor.core.terminal.lines import Line
     from hermes_doctor.diagnosis.plugins.load import Plugins
@@ -95,8 +96,6 @@ def mute(
     plugins: PluginsOption = None,
 ) -> int:
     """Silence a known problem until it changes."""
-    from datetime import UTC, timedelta
-
     from hermes_doctor.core.preferences import mutes
     from hermes_doctor.repair.schedule.jobs import parse_seconds
 
@@ -109,7 +108,11 @@ def mute(
         long = "--because takes at most {most} characters; this has {number}."
         raise Trouble(long, most=LONGEST_REASON, number=len(because))
     report = _examine(where, found, deep=deep, network=network)
-    meant = _meant(report, code, subject)
+    meant = [
+        finding
+        for finding in report.findings
+        if finding.code == code and subject in (None, finding.subject)
+    ]
     if not meant and not sticky:
         raise _nothing_to_mute(report, code, subject, found)
     now = datetime.now(UTC)
@@ -131,16 +134,12 @@ def mute(
     typer.echo(clean(f"Muted {made.name} {_end_of(made)}. Stored in {tilde(path)}."))
     if not meant and made.worst is not Severity.CRITICAL:
         typer.echo("If it is critical when it appears, it is not muted.")
-    typer.echo(f"It ends when the problem {_ends(made)}.")
+    ways = [] if sticky else ["disappears"]
+    ways += ["gets worse"] if subject is not None else ["gets worse", "affects something new"]
+    typer.echo(f"It ends when the problem {listed(ways).replace(' and ', ' or ')}.")
     named = option_values.repeat_options(option_values.named_home(home))
-    typer.echo(clean(f"To end it now: hermes-doctor unmute {_quoted(made.name)}{named}"))
+    typer.echo(clean(f"To end it now: hermes-doctor unmute {shlex.quote(made.name)}{named}"))
     return 0
-
-
-def _ends(mute: Mute) -> str:
-    ways = [*(["disappears"] if not mute.sticky else []), "gets worse"]
-    ways += ["affects something new"] if mute.subject is None else []
-    return listed(ways).replace(" and ", " or ")
 
 
 def unmute(
@@ -154,12 +153,12 @@ def unmute(
     home: HomeOption = None,
 ) -> int:
     """End a mute."""
-    from hermes_doctor.cli import vault_option
+    from hermes_doctor.cli import backup_common
     from hermes_doctor.core.preferences import mutes
 
     if every == (what is not None):
         raise Trouble("Name a code to unmute, or give --all.")
-    where = vault_option.find_home(home, elsewhere=True)
+    where = backup_common.find_home(home, elsewhere=True)
     separate_look.know_secrets(where.path)
     place = str(where.path)
     own = [one for one in mutes.load() if one.home == place]
@@ -183,16 +182,12 @@ def unmute(
 
 def mutes(json: JsonOption = False) -> int:
     """List the mutes of all homes."""
-    from datetime import UTC
-
     from hermes_doctor.core.preferences import mutes
 
     known = mutes.load()
     if json:
-        from hermes_doctor.render import document
-
         items = [mutes.document(one) for one in known]
-        typer.echo(document.dump({"schema": mutes.SCHEMA, "mutes": items}))
+        print_document({"schema": mutes.SCHEMA, "mutes": items})
         return 0
     show(_lines(known, datetime.now(UTC)))
     for path in mutes.ignored_files():
@@ -250,14 +245,6 @@ def _examine(home: Home, plugins: Plugins, *, deep: bool, network: bool) -> Repo
     return separate_look.look_at(home.path, examine, plugins)
 
 
-def _meant(report: Report, code: str, subject: str | None) -> list[Finding]:
-    return [
-        finding
-        for finding in report.findings
-        if finding.code == code and subject in (None, finding.subject)
-    ]
-
-
 def _nothing_to_mute(report: Report, code: str, subject: str | None, plugins: Plugins) -> Trouble:
     others = [finding.subject for finding in report.findings if finding.code == code]
     if others:
@@ -280,9 +267,3 @@ def _end_of(mute: Mute) -> str:
     if mute.until is not None:
         return f"until {clock(mute.until)}" + (", sticky" if mute.sticky else "")
     return "until it gets worse (sticky)" if mute.sticky else "until it changes"
-
-
-def _quoted(name: str) -> str:
-    import shlex
-
-    return shlex.quote(name)

@@ -70,16 +70,16 @@ def complete_run(ctx: typer.Context, incomplete: str) -> list[str]:
     return _with_prefix(reversed(ids), incomplete)
 
 
-def _with_prefix(words: Iterable[str], start: str) -> list[str]:
-    return [word for word in words if word.startswith(start)]
-
-
 def complete_code(incomplete: str) -> list[str]:
     """The codes with this prefix, for shell completion."""
     from hermes_doctor.cli.option_values import load_plugins
 
-    codes = sorted({code for check in load_plugins(None).checks for code in check.codes})
-    return [code for code in codes if code.startswith(incomplete.upper())]
+    codes = {code for check in load_plugins(None).checks for code in check.codes}
+    return _with_prefix(sorted(codes), incomplete.upper())
+
+
+def _with_prefix(words: Iterable[str], start: str) -> list[str]:
+    return [word for word in words if word.startswith(start)]
 
 
 HomeOption = Annotated[

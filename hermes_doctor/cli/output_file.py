@@ -141,17 +141,14 @@ def _home_around(place: NamedPath, known: Iterable[Path]) -> Path | None:
         st = os.fstat(fd)
         if (st.st_dev, st.st_ino) in numbers:
             return numbers[st.st_dev, st.st_ino]
-        if sum(_contains(fd, name) for name in _OF_HERMES) > 1:
+        seen = 0
+        for name in _OF_HERMES:
+            with contextlib.suppress(OSError):
+                os.stat(name, dir_fd=fd, follow_symlinks=False)
+                seen += 1
+        if seen > 1:
             return Path(*place.path.parts[: depth + 1])
     return None
-
-
-def _contains(folder: int, name: str) -> bool:
-    try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except OSError:
-        return False
-    return True
 
 
 def _is_ours(place: NamedPath, found: os.stat_result) -> bool:
@@ -194,7 +191,12 @@ def _replace(place: NamedPath, made: str, mode: int | None) -> None:
             file.writelines(_clean(made))
             file.flush()
             if old is not None:
-                _keep_owner_and_mode(new, old)
+                try:
+                    os.fchown(new, old.st_uid, old.st_gid)
+                except PermissionError:
+                    with contextlib.suppress(PermissionError):
+                        os.fchown(new, -1, old.st_gid)
+                os.fchmod(new, stat.S_IMODE(old.st_mode))
             elif mode is not None:
                 os.fchmod(new, mode)
             os.fsync(new)
@@ -206,16 +208,6 @@ def _replace(place: NamedPath, made: str, mode: int | None) -> None:
     except BaseException:  # Ctrl-C
         _remove(temporary, fd)
         raise
-
-
-def _keep_owner_and_mode(fd: int, old: os.stat_result) -> None:
-    for owner in (old.st_uid, -1):
-        try:
-            os.fchown(fd, owner, old.st_gid)
-            break
-        except PermissionError:
-            continue
-    os.fchmod(fd, stat.S_IMODE(old.st_mode))
 
 
 def _remove(temporary: str | None, folder: int) -> None:

@@ -74,9 +74,6 @@ def _ask(question: str, option: Path | None) -> Answer:
 def _is_closed(option: Path | None) -> bool:
     """Whether there is such a home, and we may not read it."""
     named = option or (chosen.value if (chosen := effective.load().find("home")) else None)
-    places = [Path(named)] if named else [Path("~/.hermes"), CONTAINER_HOME]
-    return any(_is_closed_folder(place.expanduser()) for place in places)
-
-
-def _is_closed_folder(path: Path) -> bool:
-    return os.path.isdir(path) and not os.access(path, os.R_OK | os.X_OK)
+    folders = [Path(named)] if named else [Path("~/.hermes"), CONTAINER_HOME]
+    paths = [folder.expanduser() for folder in folders]
+    return any(os.path.isdir(path) and not os.access(path, os.R_OK | os.X_OK) for path in paths)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from hermes_doctor.core.system import progress
 from hermes_doctor.core.terminal.lines import row
@@ -109,8 +109,13 @@ def say(mark: str, style: str, text: str) -> None:
         show([row((mark, style), text, hang=2)], sys.stderr)
 
 
-def print_document(data: dict[str, object]) -> None:
+def print_document(data: Mapping[str, object]) -> None:
     """Print the JSON document on stdout."""
     from hermes_doctor.render import document
 
-    print(document.dump(data))  # noqa: T201
+    print(document.dump(dict(data)))  # noqa: T201
+
+
+def print_schema_document(kind: str, data: Mapping[str, object]) -> None:
+    """Print a JSON document with the schema of this kind."""
+    print_document({"schema": f"hermes-doctor/{kind}/1", **data})

@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from hermes_doctor.cli import exits
+from hermes_doctor.cli.progress_bars import print_schema_document
 from hermes_doctor.core.lazy import EMPTY
 from hermes_doctor.core.message import count, sentences, text
 from hermes_doctor.core.model import Trouble
@@ -90,25 +89,33 @@ def _question(items: Sequence[Item], kind: str, of: str, undone: Sequence[str]) 
     """What `undo` or a restore would do, and that the current files are kept."""
     paths = {change.path for item in items for step in item.steps for change in step.changes()}
     files = count(len(paths), "file")
-    if len(undone) > 1:
-        return text(
-            "Undo {runs} of one command ({ids}) and restore {files}? The current files are backed "
-            "up first.",
-            runs=count(len(undone), "run"),
-            ids=", ".join(undone),
-            files=files,
-        )
+    question = "Restore {files} from backup {id}? The current files are backed up first."
     if kind == "undo":
-        return text(
-            "Undo run {id} and restore {files}? The current files are backed up first.",
-            id=of,
-            files=files,
+        question = "Undo run {id} and restore {files}? The current files are backed up first."
+    if len(undone) > 1:
+        question = (
+            "Undo {runs} of one command ({id}) and restore {files}? The current files are backed "
+            "up first."
         )
-    return text(
-        "Restore {files} from backup {id}? The current files are backed up first.",
-        files=files,
-        id=of,
-    )
+        of = ", ".join(undone)
+    return text(question, runs=count(len(undone), "run"), id=of, files=files)
+
+
+def _agreed(items: Sequence[Item], question: str, *, json: bool) -> bool:
+    """Show the steps and ask; raise Trouble if nobody can answer."""
+    from hermes_doctor.cli.option_declarations import confirm
+    from hermes_doctor.render import repair
+
+    if not json:
+        show(repair.step_lines([step for item in items for step in item.steps]))
+    if json or not sys.stdin.isatty():
+        raise Trouble(
+            "A restore replaces files and asks first. Nothing was changed. To confirm: add --yes"
+        )
+    if confirm(question):
+        return True
+    show([row("Nothing was changed.")])
+    return False
 
 
 def restore_items(
@@ -138,10 +145,9 @@ def restore_items(
     removed, and `more` is added to the JSON document.
     """
     from hermes_doctor.backup.vault.vault import Vault
-    from hermes_doctor.cli.option_declarations import confirm
     from hermes_doctor.cli.progress_bars import repair_bar, waiting
     from hermes_doctor.diagnosis.probes.probes import Probes
-    from hermes_doctor.render import document, repair
+    from hermes_doctor.render import repair
     from hermes_doctor.repair.transaction.gateway_steps import add_restarts_for_restore
     from hermes_doctor.repair.transaction.run import Run
 
@@ -149,25 +155,10 @@ def restore_items(
         add_restarts_for_restore(Probes(home), items, stores=stores, was_running=was_running)
     if not json:
         show([row(("! ", "warning"), (loss, "warning"), hang=2) for loss in losses])
-    if not yes:
-        if not json:
-            show(repair.step_lines([step for item in items for step in item.steps]))
-        if json or not sys.stdin.isatty():
-            raise Trouble(
-                "A restore replaces files and asks first. Nothing was changed. To "
-                "confirm: add --yes"
-            )
-        if not confirm(_question(items, kind, of, undone)):
-            show([row("Nothing was changed.")])
-            return None
-    run = Run(
-        home,
-        Vault(home, vault),
-        kind=kind,
-        reason=f"before the {kind} of {of}",
-        of=of,
-        hermes=hermes,
-    )
+    if not yes and not _agreed(items, _question(items, kind, of, undone), json=json):
+        return None
+    reason = f"before the {kind} of {of}"
+    run = Run(home, Vault(home, vault), kind=kind, reason=reason, of=of, hermes=hermes)
     total = sum(
         change.expect.size for item in items for step in item.steps for change in step.changes()
     )
@@ -178,16 +169,10 @@ def restore_items(
     if not report:
         return done
     if json:
-        made = {"schema": "hermes-doctor/run-report/1", "home": str(home.path)}
-        typer.echo(
-            document.dump(
-                made
-                | repair.run_document(done)
-                | {"recovered": [recovered_run.text for recovered_run in ended]}
-                | ({"losses": list(losses)} if losses else {})
-                | dict(more)
-            )
-        )
+        made = {"home": str(home.path), **repair.run_document(done)}
+        made["recovered"] = [recovered_run.text for recovered_run in ended]
+        made |= {"losses": list(losses), **more} if losses else more
+        print_schema_document("run-report", made)
     else:
         show(repair.receipt_lines(done, repeat, undone=undone))
     return done

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from hermes_doctor.backup.records.journal import Journal
     from hermes_doctor.backup.records.updates import Update
     from hermes_doctor.backup.vault.manifest import Backup
+    from hermes_doctor.backup.vault.vault import Vault
     from hermes_doctor.core.home import Home
-    from hermes_doctor.hermes.installation.details import InstallationDetails
     from hermes_doctor.operations.updates.rollback import Plan
     from hermes_doctor.repair.transaction.recovery import RecoveredRun
 
@@ -69,6 +69,7 @@ def _rollback(
     where: Home, update: str | None, repeat: str, *, keep_data: bool, yes: bool, json: bool
 ) -> int:
     from hermes_doctor.backup.records.updates import BACK, UpdateRecords
+    from hermes_doctor.backup.vault.backup_rows import LastRows, removed_by
     from hermes_doctor.cli.option_declarations import confirm
 
     records = UpdateRecords(where)
@@ -94,27 +95,29 @@ def _rollback(
         for note in plan.notes:
             say("  ", "faint", note)
         if backup is not None:
-            say(
-                "→ ",
-                "faint",
-                f"restore everything from backup {backup.id} of {ago(backup.created_at)}",
-            )
-            for loss in _losses(where, which, backup):
+            made = ago(backup.created_at)
+            say("→ ", "faint", f"restore everything from backup {backup.id} of {made}")
+            rows = LastRows(_vault_of(where, which), ())
+            for loss in removed_by(rows, backup, backup.entries):
                 say("! ", "warning", loss)
-        if not yes and not confirm(_question(which, backup)):
+        old = which.before.version if which.before else "before the update"
+        question = "Return to Hermes {version}? The current data is kept."
+        if backup is not None:
+            question = (
+                "Return to Hermes {version} and restore its data? The current data is backed up "
+                "first."
+            )
+        if not yes and not confirm(text(question, version=old)):
             say("  ", "faint", "Nothing was changed.")
             return 1
         return _go_back(where, which, plan, backup, hold, repeat, json=json)
 
 
-def _question(update: Update, backup: Backup | None) -> str:
-    old = update.before.version if update.before else "before the update"
-    if backup is None:
-        return text("Return to Hermes {version}? The current data is kept.", version=old)
-    return text(
-        "Return to Hermes {version} and restore its data? The current data is backed up first.",
-        version=old,
-    )
+def _vault_of(home: Home, update: Update) -> Vault:
+    """The vault with the backup that was made before an update."""
+    from hermes_doctor.backup.vault.vault import Vault
+
+    return Vault(home, Path(update.vault) if update.vault else home.vault)
 
 
 def _sentence(why: object) -> str:
@@ -124,24 +127,16 @@ def _sentence(why: object) -> str:
 
 def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Backup | None]:
     """Plan the rollback and check all that may fail, before anything is changed."""
-    from hermes_doctor.backup.vault.vault import Vault
     from hermes_doctor.operations.updates import images, rollback
 
     if update.before is None:
+        unknown = "The Hermes version before update {id} is unknown."
+        if update.doubt:
+            unknown = "The Hermes version before update {id} is unknown: {reason}."
+        unknown = text(unknown, id=update.id, reason=clean(update.doubt or "").rstrip("."))
         data = update.restore_command(home)
-        raise Trouble(
-            sentences(
-                text(
-                    "The Hermes version before update {id} is unknown: {reason}.",
-                    id=update.id,
-                    reason=clean(update.doubt).rstrip("."),
-                )
-                if update.doubt
-                else text("The Hermes version before update {id} is unknown.", id=update.id),
-                "Reinstall it yourself.",
-                text("Restore the data with: {command}", command=data) if data else "",
-            )
-        )
+        restore = text("Restore the data with: {command}", command=data) if data else ""
+        raise Trouble(sentences(unknown, "Reinstall it yourself.", restore))
     if update.backup is None and not keep_data:
         raise Trouble(
             "This update has no backup. To reinstall only the previous Hermes: add --keep-data"
@@ -150,21 +145,12 @@ def _planned(home: Home, update: Update, *, keep_data: bool) -> tuple[Plan, Back
     rollback.refuse_holders(home, update, keep_data=keep_data)
     if keep_data or update.backup is None:
         return plan, None
-    store = Vault(home, Path(update.vault) if update.vault else home.vault)
+    store = _vault_of(home, update)
     backup = store.load(update.backup)
     tell(f"verifying backup {backup.id}")
     if wrong := store.verify(backup):
         raise Trouble("Backup {id} is damaged: {reason}.", id=backup.id, reason=wrong[0])
     return plan, backup
-
-
-def _losses(home: Home, update: Update, backup: Backup) -> list[str]:
-    """How many newer messages and tasks the restore removes from the live data, in sentences."""
-    from hermes_doctor.backup.vault.backup_rows import LastRows, removed_by
-    from hermes_doctor.backup.vault.vault import Vault
-
-    store = Vault(home, Path(update.vault) if update.vault else home.vault)
-    return removed_by(LastRows(store, ()), backup, backup.entries)
 
 
 def _go_back(
@@ -207,29 +193,26 @@ def _go_back(
             said = _sentence(why)
             for denied in (" Nothing was changed.", " Nothing was changed;"):
                 said = said.replace(denied, "")
-            say(
-                "✗ ",
-                "error",
-                f"{said} The rollback is not finished. Solve this, then run it again.",
-            )
+            again = "The rollback is not finished. Solve this, then run it again."
+            say("✗ ", "error", f"{said} {again}")
             for note in plan.notes:
                 say("  ", "faint", note)
-            _report(home, update, plan, runs, ended, error=said, json=json)
+            if json:
+                _report(home, update, plan, runs, ended, said)
             return 1
         update.stage = BACK
         update.guard = []
         records.save(update)
         exits.set_interrupt_text("The rollback is finished.")
-    say("✓ ", "good", f"Returned to Hermes {_named(update.before)}.")
+    revision = f" ({update.before.revision[:12]})" if update.before.revision else ""
+    say("✓ ", "good", f"Returned to Hermes {update.before.version}{revision}.")
     for note in plan.notes:
         say("  ", "faint", note)
     if update.gateway is not None and not Probes(home).gateway.running():
         say("! ", "warning", "The gateway ran before the update but is not running now. Start it.")
-    _report(home, update, plan, runs, ended, error=None, json=json)
-    return int(
-        any(recovered_run.partial for recovered_run in ended)
-        or any(run.leaves_files for run in runs)
-    )
+    if json:
+        _report(home, update, plan, runs, ended)
+    return int(any(one.partial for one in ended) or any(run.leaves_files for run in runs))
 
 
 def _report(
@@ -238,15 +221,11 @@ def _report(
     plan: Plan,
     runs: Sequence[Journal],
     ended: Sequence[RecoveredRun],
-    *,
-    error: str | None,
-    json: bool,
+    error: str | None = None,
 ) -> None:
     """Print the JSON document, with or without restored data, on success or failure."""
     from hermes_doctor.render import repair
 
-    if not json:
-        return
     print_document(
         {
             "schema": "hermes-doctor/rollback/1",
@@ -260,10 +239,6 @@ def _report(
             "error": error,
         }
     )
-
-
-def _named(before: InstallationDetails) -> str:
-    return before.version + (f" ({before.revision[:12]})" if before.revision else "")
 
 
 def _restore(

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from hermes_doctor.core import outgoing
+from hermes_doctor.core import home as homes, outgoing
 from hermes_doctor.core.known_secrets import watch_home
 from hermes_doctor.core.lazy import EMPTY
 from hermes_doctor.core.model import CannotFix, CouldNotLook, Trouble
@@ -55,10 +55,9 @@ def look(
     lists. `more` are actions of the command itself, `keep` open files that the process gets, and
     `lent` vaults of root's that it may use; without these, it may use the one of the settings.
     """
-    otherwise = otherwise or work
     user = owner_of(home)
     if user is None:
-        return otherwise()
+        return (otherwise or work)()
     from hermes_doctor.cli import lent_vaults
     from hermes_doctor.core import known_secrets
     from hermes_doctor.core.home import Home
@@ -97,11 +96,7 @@ def look(
             lending = lent_vaults.lend(Home(home), user.uid, [vault], needed=False)
             lent = until_the_end.enter_context(lending)
         result, secrets = separate_process.run_as(
-            user,
-            work_and_tell_secrets,
-            actions,
-            modules,
-            limit,
+            *(user, work_and_tell_secrets, actions, modules, limit),
             writes=repairs,
             keep=keep,
             closed=None if user.can_reach else home,
@@ -149,6 +144,13 @@ def know_secrets(home: Path) -> None:
 
     with contextlib.suppress(CouldNotLook):  # the owner cannot prevent the command by that
         look(home, lambda: None)
+
+
+def find_home(option: Path | None) -> Home:
+    """Find a home for a command that opens nothing there, and know its secrets."""
+    home = homes.find(option)
+    know_secrets(home.path)
+    return home
 
 
 def look_at(home: Path, examine: Callable[[], Report], plugins: Plugins) -> Report:

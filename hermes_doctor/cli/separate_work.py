@@ -104,7 +104,9 @@ def do(
     except NeedsRoot as needed:
         named = Path(str(needed))
         if not _has_backups(named, home):  # a forged receipt can name any folder
-            raise _no_backup(named) from None
+            raise Trouble(
+                "{vault} has no backup of this home that root may use.", vault=named
+            ) from None
         done = try_with(vault, named)
     return pass_on(done)
 
@@ -133,7 +135,3 @@ def _has_backups(vault: Path, home: Home) -> bool:
         return any(map(Vault(home, vault).began, files.list_folder(vault)))
     except (CouldNotLook, OSError, Trouble):
         return False
-
-
-def _no_backup(vault: Path) -> Trouble:
-    return Trouble("{vault} has no backup of this home that root may use.", vault=vault)

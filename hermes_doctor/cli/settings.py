@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from hermes_doctor.cli.option_declarations import HomeOption, JsonOption
 from hermes_doctor.cli.option_values import load_plugins
+from hermes_doctor.cli.progress_bars import print_document
 from hermes_doctor.core import home as homes
 from hermes_doctor.core.model import Trouble
 from hermes_doctor.core.preferences import effective, places
@@ -55,11 +54,9 @@ def settings(home: HomeOption = None, json: JsonOption = False) -> int:
         check_files(preferences, _home(preferences, home)[0] or Path("/"), plugins)
     files = [folder / places.CONFIG for folder in places.folders()]
     if json:
-        from hermes_doctor.render import document
-
         items = [{"key": key, "value": value, "origin": origin} for key, value, origin in rows]
         known = [{"path": str(path), "exists": os.path.lexists(path)} for path in files]
-        typer.echo(document.dump({"schema": SCHEMA, "settings": items, "files": known}))
+        print_document({"schema": SCHEMA, "settings": items, "files": known})
         return 0
     show(_lines(rows, files))
     return 0

@@ -18,7 +18,7 @@ from hermes_doctor.cli.option_declarations import (
     complete_protocol,
 )
 from hermes_doctor.cli.option_values import absolute, named_home, repeat_options
-from hermes_doctor.cli.progress_bars import waiting
+from hermes_doctor.cli.progress_bars import print_document, waiting
 from hermes_doctor.cli.restore_common import recover_first, say_if_interrupted
 from hermes_doctor.core import home as homes
 from hermes_doctor.core.message import text
@@ -185,12 +185,12 @@ def _typed(variable: str, is_usable: Callable[[str], bool]) -> str:
 
 def _show(asking: SwitchSession, command: str, *, json: bool) -> int:
     """Show the plan only."""
-    from hermes_doctor.render import document, provider_switch
+    from hermes_doctor.render import provider_switch
 
     with waiting("planning", quiet=json):
         switch = asking.plan(typed=False)
     if json:
-        typer.echo(document.dump(provider_switch.document(asking.home.path, switch, None, None)))
+        print_document(provider_switch.document(asking.home.path, switch, None, None))
     elif not switch.steps:
         name = asking.request.name
         show([row(("✓ ", "good"), f"{name} is already in use. Nothing to do.")])

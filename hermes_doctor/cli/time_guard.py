@@ -126,13 +126,22 @@ class _Guard:
                 return self._ended()
             if numbers[-1] != _NEXT_HOME:
                 self._pass_on_rest()
-                self._reap()
+                for _ in range(200):  # wait a moment, so that its CPU time counts as ours
+                    if os.waitpid(self.pid, os.WNOHANG) != (0, 0):
+                        break
+                    time.sleep(0.001)
                 return numbers[-1]
             self.left = self.seconds
         os.kill(self.pid, signal.SIGKILL)
         if self.interrupted:
             self._end_like(self.interrupted)
-        return self._say()
+        return _say(
+            text(
+                "The check was ended after {seconds:g} s, because the drive of the home does not "
+                "answer or a file in it takes too long to read.",
+                seconds=self.seconds,
+            )
+        )
 
     def _pass_on(self, fd: int) -> None:
         """Pass on a part of the output; if nobody reads it any more, the child gets an error."""
@@ -168,13 +177,6 @@ class _Guard:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, number)
 
-    def _reap(self) -> None:
-        """Wait a moment for the end of the child, so that its CPU time counts as ours."""
-        for _ in range(200):
-            if os.waitpid(self.pid, os.WNOHANG) != (0, 0):
-                return
-            time.sleep(0.001)
-
     def _ended(self) -> int:
         """End like the child, which has sent no exit code."""
         self._pass_on_rest()
@@ -190,15 +192,6 @@ class _Guard:
         if number not in (signal.SIGKILL, signal.SIGSTOP):
             signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
-
-    def _say(self) -> int:
-        return _say(
-            text(
-                "The check was ended after {seconds:g} s, because the drive of the home does not "
-                "answer or a file in it takes too long to read.",
-                seconds=self.seconds,
-            )
-        )
 
 
 def _say(why: Message) -> int:

@@ -10,7 +10,7 @@ import typer
 
 from hermes_doctor.cli import option_values, separate_look
 from hermes_doctor.cli.option_declarations import DeepOption, HomeOption, JsonOption, PluginsOption
-from hermes_doctor.cli.progress_bars import waiting
+from hermes_doctor.cli.progress_bars import print_document, waiting
 from hermes_doctor.core import home as homes
 from hermes_doctor.core.model import Trouble
 from hermes_doctor.core.terminal.show import show
@@ -47,7 +47,7 @@ def timeline(
     from hermes_doctor import __version__
     from hermes_doctor.diagnosis.examination import timeline as timelines
     from hermes_doctor.diagnosis.probes.probes import Probes
-    from hermes_doctor.render import document, timeline as rendered
+    from hermes_doctor.render import timeline as rendered
 
     began = moment(since)
     found = option_values.load_plugins(plugins)
@@ -60,7 +60,7 @@ def timeline(
 
     told = separate_look.look(place.path, read, (timelines.__name__,))
     if json:
-        typer.echo(document.dump(rendered.document(place.path, __version__, told)))
+        print_document(rendered.document(place.path, __version__, told))
     else:
         pages = option_values.repeat_options(plugins=plugins)
         show(rendered.lines(place.path, told, pages))

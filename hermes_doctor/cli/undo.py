@@ -14,7 +14,7 @@ from hermes_doctor.cli.option_declarations import (
     YesOption,
     complete_run,
 )
-from hermes_doctor.cli.progress_bars import waiting
+from hermes_doctor.cli.progress_bars import print_schema_document, waiting
 from hermes_doctor.cli.restore_common import exit_code, recover_first, restore_items
 from hermes_doctor.core import home as homes
 
@@ -83,15 +83,13 @@ def _undo(
     with lock_home(where), recover_first(where, plugins, json=json) as ended:
         book = Journals(where)
         gone = [
-            recovered_run
-            for recovered_run in ended
-            if recovered_run.kind != "undo"
-            and not recovered_run.finished
-            and not recovered_run.said_before
+            one for one in ended if one.kind != "undo" and not one.finished and not one.said_before
         ]
         cut_off = undo.rest_of_command(book, gone[-1].journal) if gone else None
         if gone and run is None and cut_off is None:  # the last run is rolled back by now
-            _say([one.text for one in ended], json=json)
+            if json:
+                said = [one.text for one in ended]
+                print_schema_document("run-report", {"run": None, "recovered": said})
             return int(any(one.partial for one in ended))
         journal = book.load(run) if run else cut_off or undo.last_run(book)
         with waiting("comparing the files with the run", quiet=json):
@@ -119,13 +117,3 @@ def _undo(
             with contextlib.suppress(OSError):  # it is undone; the next run records that
                 recovery.mark_undone(plan.runs, done.id)
     return exit_code(done, ended)
-
-
-def _say(said: list[str], *, json: bool) -> None:
-    """Print the JSON document if finishing a cut-off run was all there was to do."""
-    if json:
-        from hermes_doctor.render import document
-
-        typer.echo(
-            document.dump({"schema": "hermes-doctor/run-report/1", "run": None, "recovered": said})
-        )

@@ -29,7 +29,6 @@ from hermes_doctor.core.system.files import user_home
 if TYPE_CHECKING:
     from hermes_doctor.backup.records.updates import Update
     from hermes_doctor.core.home import Home
-    from hermes_doctor.operations.updates.before_update import UpdatePreflight
 
 T = TypeVar("T")
 PATIENCE = 120.0
@@ -198,7 +197,15 @@ def _before(
     with contextlib.suppress(OSError):  # if the disk is full, the backup reports it
         keep_lock(hold.enter_context(UpdateRecords(home).lock()))
     try:
-        update = _backed_up(home, moment, vault, command, quiet=json)
+        with contextlib.ExitStack() as stack:
+            update = before_update.back_up(
+                home,
+                moment,
+                vault=vault,
+                command=command,
+                progress=lambda total: stack.enter_context(bar("backing up", total, quiet=json)),
+                warn=lambda text: say("! ", "warning", text),
+            )
     except (Trouble, CouldNotLook, CannotFix, OSError) as why:
         say("✗ ", "error", str(why))
         if not force:
@@ -218,22 +225,6 @@ def _before(
     else:
         say("✓ ", "good", f"Backup {update.backup} created and verified." if update.backup else "")
     return update
-
-
-def _backed_up(
-    home: Home, moment: UpdatePreflight, vault: Path | None, command: Sequence[str], *, quiet: bool
-) -> Update:
-    from hermes_doctor.operations.updates import before_update
-
-    with contextlib.ExitStack() as stack:
-        return before_update.back_up(
-            home,
-            moment,
-            vault=vault,
-            command=command,
-            progress=lambda total: stack.enter_context(bar("backing up", total, quiet=quiet)),
-            warn=lambda text: say("! ", "warning", text),
-        )
 
 
 def _stopped(why: str, again: str, *, json: bool) -> None:

@@ -9,6 +9,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,30 +33,14 @@ if TYPE_CHECKING:
 
 def run(
     home: Path | None = None,
-    interval: str | None = None,
     once: bool = False,
-    heal: bool | None = None,
-    also: Sequence[str] | None = None,
-    after: int | None = None,
-    budget: str | None = None,
-    patience: str | None = None,
-    notify_on: str | None = None,
-    notify_command: str | None = None,
-    notify_webhook: str | None = None,
-    notify_hermes: str | None = None,
     json: bool = False,
-    network: bool | None = None,
-    only: Sequence[str] | None = None,
-    skip: Sequence[str] | None = None,
     fail_on: str | None = None,
     plugins: Sequence[Path] | None = None,
     vault: Path | None = None,
-    metrics: Path | None = None,
-    heartbeat: str | None = None,
-    heartbeat_fail: str | None = None,
+    **options: Any,
 ) -> int:
-    """Check regularly, or once; return the exit code."""
-    typed = dict(locals())  # all options, before there is any other name
+    """Check regularly, or once; return the exit code. `options` are named as in DEFAULTS."""
     from hermes_doctor import __version__
     from hermes_doctor.cli.check_run import exit_code, say_blind, threshold_for
     from hermes_doctor.cli.progress_bars import tell
@@ -64,7 +49,7 @@ def run(
     where, gone = _where(home)
     with contextlib.suppress(CouldNotLook):  # that is the first round's to say
         separate_look.owner_of(where.path)
-    values = complete(where.path, typed)
+    values = complete(where.path, options)
     threshold = threshold_for(fail_on, where.path)
     chosen, metrics = assemble(values, vault), values["metrics"]
     warn_of_open_files(chosen)
@@ -89,13 +74,10 @@ def run(
     unknown = gone is not None and watch.first_watch and not os.environ.get(SERVICE_VARIABLE)
     if not json and sys.stdout is not None and sys.stdout.isatty():
         tell(f"checking {tilde(where.path)}")
-    if watch.history is not None:
-        watch.history.read_runs = separate_look.ended_runs
-    _repair_as_owner(watch, where, found)
+    _work_as_owner(watch, where, found)
     if not once and not unknown:
-        assembly.use_child_processes(
-            watch, found, _separate(where, found), examine_unchanged=chosen.network
-        )
+        look = _separate_look(where, found)
+        assembly.use_child_processes(watch, found, look, examine_unchanged=chosen.network)
         watch.run()
         return 0
     watch.title = f"hermes-doctor {__version__} checked {tilde(where.path)} once"
@@ -110,27 +92,27 @@ def run(
     return exit_code([report], {report.home: threshold})
 
 
-def _separate(home: Home, plugins: Plugins) -> Separate:
+def _work_as_owner(watch: Watch, home: Home, plugins: Plugins) -> None:
+    """Let the watch read runs and repair as the home's owner if that is another user than root."""
+    if watch.history is not None:
+        watch.history.read_runs = separate_look.ended_runs
+    if watch.healer is None:
+        return
+    from hermes_doctor.operations.watch.heal import Healer
+    from hermes_doctor.operations.watch.healing_apart import RepairAsOwner
+
+    if isinstance(healer := watch.healer, Healer):
+        repair = partial(separate_work.do, home, plugins=plugins, vault=healer.vault)
+        healer.apart = RepairAsOwner(healer, repair)
+
+
+def _separate_look(home: Home, plugins: Plugins) -> Separate:
     """Return what lets each round look as the home's owner if that is another user than root."""
     from hermes_doctor.operations.watch.examination_apart import LIMIT
 
     return lambda work, otherwise: separate_look.look(
         home.path, work, plugins=plugins, limit=LIMIT, otherwise=otherwise
     )
-
-
-def _repair_as_owner(watch: Watch, home: Home, plugins: Plugins) -> None:
-    """Let the watch repair as the home's owner if that is another user than root."""
-    if watch.healer is None:
-        return
-    from functools import partial
-
-    from hermes_doctor.operations.watch.heal import Healer
-    from hermes_doctor.operations.watch.healing_apart import RepairAsOwner
-
-    if isinstance(healer := watch.healer, Healer):
-        work = partial(separate_work.do, home, plugins=plugins, vault=healer.vault)
-        healer.apart = RepairAsOwner(healer, work)
 
 
 def _publisher(watch: Watch, given: Path) -> Callable[[Report | None], None]:
@@ -143,9 +125,8 @@ def _publisher(watch: Watch, given: Path) -> Callable[[Report | None], None]:
 
     rules = output_file.rules_for([watch.home])
     if not os.environ.get(SERVICE_VARIABLE):
-        output_file.find(
-            given, rules
-        )  # a service goes on without it, as if the folder were lost later
+        # a service goes on without it, as if the folder were lost later
+        output_file.find(given, rules)
 
     def publish(report: Report | None) -> None:
         exhausted = watch.healer is not None and watch.healer.is_exhausted()

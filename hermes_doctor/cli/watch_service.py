@@ -16,14 +16,12 @@ from hermes_doctor.cli.option_declarations import (
     SystemOption,
     VaultOption,
 )
-from hermes_doctor.core import home as homes
-from hermes_doctor.core.model import CannotFix, Trouble
+from hermes_doctor.core.model import Trouble
 from hermes_doctor.core.preferences import effective
 from hermes_doctor.core.redaction import clean
 
 if TYPE_CHECKING:
     from hermes_doctor.core.home import Home
-    from hermes_doctor.repair.schedule.jobs import Job, JobManager
 
 app = own.app
 INSTALL_EPILOG = """\b
@@ -84,34 +82,30 @@ def install(
     from hermes_doctor.cli.check_run import parse_fail_on
     from hermes_doctor.operations.watch import install
 
-    where = homes.find(home)
-    separate_look.know_secrets(where.path)
+    where = separate_look.find_home(home)
     values = watch_run.complete(where.path, typed)
     if fail_on is not None:
         parse_fail_on(fail_on)
-    place = vault or effective.load().vault(where.path)
-    wanted = watch_run.assemble(values, place, fail_on)
+    wanted = watch_run.assemble(values, vault or effective.load().vault(where.path), fail_on)
     declined = [("--no-heal", heal), ("--no-network", network)]
     wanted = wanted._replace(declined=tuple(word for word, typed in declined if typed is False))
     watch_run.warn_of_open_files(wanted)
     if wanted.metrics is not None:
         wanted = wanted._replace(metrics=_metrics_file(wanted.metrics, where, system=system))
     found = option_values.load_plugins(plugins)
-    try:
-        manager, job = install.prepare(
-            where, found, wanted, system=system, cron=cron, folders=plugins or ()
-        )
-        _show(manager, job)
-        if dry_run:
-            typer.echo("Nothing was written.")
-            return 0
-        changed = install.install(manager, job, wanted)
-    except CannotFix as why:
-        raise Trouble(str(why)) from None
-    if manager.schedules:
-        done = "Installed" if changed else "Already installed"
-    else:
-        done = "Installed and started" if changed else "Already installed and running"
+    manager, job = install.prepare(
+        where, found, wanted, system=system, cron=cron, folders=plugins or ()
+    )
+    typer.echo(f"{manager.place(job)}:")
+    for line in manager.text(job).splitlines():
+        typer.echo(f"  {clean(line)}")
+    if dry_run:
+        typer.echo("Nothing was written.")
+        return 0
+    changed = install.install(manager, job, wanted)
+    done = "Installed" if changed else "Already installed"
+    if not manager.schedules:
+        done += " and started" if changed else " and running"
     typer.echo(f"{done}: {manager.describe()}.")
     for hint in (*manager.hints(job), *install.secret_file_lines(job)):
         typer.echo(hint)
@@ -123,13 +117,9 @@ def status(home: HomeOption = None, system: SystemOption = False, cron: CronOpti
     """Show whether the watch runs and what it did."""
     from hermes_doctor.operations.watch import install
 
-    where = homes.find(home)
-    separate_look.know_secrets(where.path)
-    try:
-        manager, job = install.find_job(where, system=system, cron=cron)
-        told = manager.status(job)
-    except CannotFix as why:
-        raise Trouble(str(why)) from None
+    where = separate_look.find_home(home)
+    manager, job = install.find_job(where, system=system, cron=cron)
+    told = manager.status(job)
     word = "installed" if told.installed else "not installed"
     typer.echo(f"{manager.describe().capitalize()}: {word}; {told.what}.")
     if told.since:
@@ -152,14 +142,9 @@ def remove(home: HomeOption = None, system: SystemOption = False, cron: CronOpti
     from hermes_doctor.operations.history import place
     from hermes_doctor.operations.watch import install
 
-    where = homes.find(home)
-    separate_look.know_secrets(where.path)
-    try:
-        manager, job = install.find_job(where, system=system, cron=cron)
-        there = manager.remove(job)
-    except CannotFix as why:
-        raise Trouble(str(why)) from None
-    if not there:  # existing files belong to a watch that somebody started by hand
+    where = separate_look.find_home(home)
+    manager, job = install.find_job(where, system=system, cron=cron)
+    if not manager.remove(job):  # existing files belong to a watch that somebody started by hand
         typer.echo("The watch was not installed.")
         return 0
     left = install.remove_state(job)
@@ -182,9 +167,3 @@ def _metrics_file(given: Path, home: Home, *, system: bool) -> Path:
             folder=path.parent,
         )
     return path
-
-
-def _show(manager: JobManager, job: Job) -> None:
-    typer.echo(f"{manager.place(job)}:")
-    for line in manager.text(job).splitlines():
-        typer.echo(f"  {clean(line)}")

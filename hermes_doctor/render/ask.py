@@ -43,15 +43,13 @@ def plan_lines(plan: AskPlan) -> Iterator[Line]:
     )
     yield row(first)
     note = text("Only the model is asked, because {reason}.", reason=plan.why_direct)
-    yield row((sentences("It may cost a little.", note, _next_asked(plan)), "faint"))
-
-
-def _next_asked(plan: AskPlan) -> str:
-    if not plan.fallbacks:
-        return ""
+    following = ""
     if len(plan.fallbacks) == 1:
-        return text("If it refuses, {name} is asked next.", name=plan.fallbacks[0])
-    return text("If it refuses, {names} are asked next.", names=listed(plan.fallbacks))
+        following = text("If it refuses, {name} is asked next.", name=plan.fallbacks[0])
+    elif plan.fallbacks:
+        names = listed(plan.fallbacks)
+        following = text("If it refuses, {names} are asked next.", names=names)
+    yield row((sentences("It may cost a little.", note, following), "faint"))
 
 
 def result_lines(
@@ -62,7 +60,12 @@ def result_lines(
     record = result.record
     for attempt in record.attempts:
         if attempt.is_fine:
-            yield row(("✓ ", "good"), _answered(result, attempt), hang=2)
+            form = "{who} answered in {seconds:.1f} s: {answer}"
+            if not result.answer:
+                form = "{who} answered in {seconds:.1f} s, without text."
+            who, seconds = _who(attempt, through=record.via == GATEWAY), max(attempt.seconds, 0.1)
+            said = text(form, who=who, seconds=seconds, answer=result.answer)
+            yield row(("✓ ", "good"), said, hang=2)
         else:
             yield row(("✗ ", "error"), _failed(attempt, through=record.via == GATEWAY), hang=2)
     if not_kept:
@@ -77,14 +80,6 @@ def result_lines(
         yield row(advice.next, indent=2)
     command = f"hermes-doctor explain {advice.code}" if advice else f"hermes-doctor check{options}"
     yield row("Next: ", (command, "command"))
-
-
-def _answered(result: AskResult, attempt: AskAttempt) -> str:
-    form = "{who} answered in {seconds:.1f} s: {answer}"
-    if not result.answer:
-        form = "{who} answered in {seconds:.1f} s, without text."
-    who = _who(attempt, through=result.record.via == GATEWAY)
-    return text(form, who=who, seconds=max(attempt.seconds, 0.1), answer=result.answer)
 
 
 def _failed(attempt: AskAttempt, *, through: bool) -> str:
@@ -139,19 +134,13 @@ def document(
 
 
 def _attempt(attempt: AskAttempt) -> dict[str, Any]:
+    kind = attempt.kind or attempt.failed or "answer"
+    refusal = {"status": attempt.status, "kind": kind, "words": attempt.words}
     return {
         "host": attempt.host,
         "provider": attempt.name,
         "model": attempt.model,
         "seconds": attempt.seconds,
         "ok": attempt.is_fine,
-        "refusal": (
-            None
-            if attempt.is_fine
-            else {"status": attempt.status, "kind": _kind(attempt), "words": attempt.words}
-        ),
+        "refusal": None if attempt.is_fine else refusal,
     }
-
-
-def _kind(attempt: AskAttempt) -> str:
-    return attempt.kind or attempt.failed or "answer"

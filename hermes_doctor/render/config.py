@@ -21,11 +21,8 @@ _BAD = ("missing", "placeholder", "masked", "unresolved")
 def redact_value(value: str | None) -> str:
     """Redact a value that should not be a secret, in case it looks like one."""
     text = value or ""
-    return (
-        redaction.redact_address(text)
-        if "://" in text or "@" in text
-        else redaction.redact_words(text)
-    )
+    is_address = "://" in text or "@" in text
+    return redaction.redact_address(text) if is_address else redaction.redact_words(text)
 
 
 def lines(
@@ -42,11 +39,8 @@ def lines(
     fault = resolved.world.document.fault
     if fault:
         at = f" line {fault.line}" if fault.line else ""
-        yield row(
-            ("✗ ", "error"),
-            f"config.yaml{at} is not valid YAML, so Hermes ignores the file and uses its defaults.",
-            hang=2,
-        )
+        what = "is not valid YAML, so Hermes ignores the file and uses its defaults."
+        yield row(("✗ ", "error"), f"config.yaml{at} {what}", hang=2)
         yield row(mistake or f"The error is: {fault.what}", indent=2)
     yield BLANK
     yield row(("The next message", "strong"))
@@ -115,15 +109,12 @@ def _answered(
     if became and became.value != answer.value:
         value += f" → {redact_value(became.value)}"
     yield _told(label, value, _place(answer.source))
+    # blanks and a slash at the end make no difference to Hermes
+    used = (answer.value or "").strip().rstrip("/")
     for other in answer.shadows:
-        same = _bare(other.value) == _bare(answer.value)
+        same = (other.value or "").strip().rstrip("/") == used
         said = "ignored, same value" if same else f"ignored: {redact_value(other.value)}"
         yield _told("", said, _place(other.source), "faint")
-
-
-def _bare(value: str | None) -> str:
-    """A value without what makes no difference to Hermes."""
-    return (value or "").strip().rstrip("/")
 
 
 def _key(label: str, key: Key) -> Iterator[Line]:
@@ -131,13 +122,8 @@ def _key(label: str, key: Key) -> Iterator[Line]:
     if key.source.kind == DEFAULT:
         where = "" if key.state == "not needed" else "not set"
         unnamed = key.name == BUILT_IN.name
-        named = (
-            "not needed"
-            if key.state != "missing"
-            else "none was found"
-            if unnamed
-            else f"{redaction.redact_words(key.name)} is missing"
-        )
+        named = "none was found" if unnamed else f"{redaction.redact_words(key.name)} is missing"
+        named = named if key.state == "missing" else "not needed"
         yield _told(label, named, "" if unnamed else where, style)
     else:
         state = "" if key.state == "usable" else f" ({key.state})"
@@ -161,13 +147,8 @@ def _told(label: str, value: str, where: str, style: str = "") -> Line:
 def _entry(number: int, route: Route) -> Iterator[Line]:
     name = f"{redact_value(route.requested.value)}  {redact_value(route.model.value)}"
     if route.trouble:
-        yield row(
-            f"{number}  ",
-            (name, "error"),
-            f"  {redaction.redact_words(route.trouble.why)}",
-            indent=2,
-            hang=3,
-        )
+        why = redaction.redact_words(route.trouble.why)
+        yield row(f"{number}  ", (name, "error"), f"  {why}", indent=2, hang=3)
         return
     key = route.key
     said = f"key {redaction.redact_words(key.name)} ({key.state})" if key else ""
@@ -182,13 +163,8 @@ def _tasks(tasks: tuple[SideTask, ...]) -> Iterator[Line]:
         model = redact_value(task.model.value) if task.model else "its default model"
         value = f"{redact_value(task.provider.value)}  {model}"
         source = task.model.source if task.model else task.provider.source
-        yield row(
-            f"{redaction.redact_words(task.name)}: ",
-            value,
-            (f"  {source.place}", "faint"),
-            indent=2,
-            hang=4,
-        )
+        name = f"{redaction.redact_words(task.name)}: "
+        yield row(name, value, (f"  {source.place}", "faint"), indent=2, hang=4)
     if rest:
         text = f"the other {rest} use the main model" if own else f"all {rest} use the main model"
         yield row((text, "faint"), indent=2)
@@ -202,9 +178,8 @@ def _platform(access: Access) -> Iterator[Line]:
             yield line._replace(indent=4)
     yield _who(access)._replace(indent=4)
     for label, answer in (("direct", access.dm_policy), ("groups", access.group_policy)):
-        if answer:
-            for line in _answered(label, answer):
-                yield line._replace(indent=4)
+        for line in _answered(label, answer) if answer else ():
+            yield line._replace(indent=4)
 
 
 def _who(access: Access) -> Line:
@@ -242,10 +217,7 @@ def document(home: Path, version: str, hermes: str | None, resolved: Resolved) -
         "auxiliary": [
             {
                 "task": redaction.redact_words(task.name),
-                "provider": _answer_document(task.provider),
-                "model": _answer_document(task.model),
-                "base_url": _answer_document(task.base_url),
-                "api_mode": _answer_document(task.api_mode),
+                **_answers(task, "provider model base_url api_mode"),
                 "key": _key_document(task.key),
             }
             for task in resolved.tasks
@@ -259,15 +231,9 @@ def _route_document(route: Route) -> dict[str, Any]:
     trouble = route.trouble
     return {
         "path": route.path,
-        "requested": _answer_document(route.requested),
-        "provider": _answer_document(route.provider),
-        "model": _answer_document(route.model),
-        "base_url": _answer_document(route.base_url),
-        "api_mode": _answer_document(route.api_mode),
+        **_answers(route, "requested provider model base_url api_mode"),
         "key": _key_document(route.key),
-        "trouble": {"kind": trouble.kind, "why": redaction.redact_words(trouble.why)}
-        if trouble
-        else None,
+        "trouble": trouble and {"kind": trouble.kind, "why": redaction.redact_words(trouble.why)},
     }
 
 
@@ -282,10 +248,14 @@ def _platform_document(access: Access) -> dict[str, Any]:
             "source": _source_document(access.users.source) if access.users else None,
             "open_by": _source_document(access.everyone.source) if access.everyone else None,
         },
-        "dm_policy": _answer_document(access.dm_policy),
-        "group_policy": _answer_document(access.group_policy),
+        **_answers(access, "dm_policy group_policy"),
         "home_channel": access.home_channel is not None,
     }
+
+
+def _answers(settings: Route | SideTask | Access, names: str) -> dict[str, Any]:
+    """Some of these settings as JSON data, each under its own name."""
+    return {name: _answer_document(getattr(settings, name)) for name in names.split()}
 
 
 def _answer_document(answer: ResolvedValue | None) -> dict[str, Any] | None:

@@ -6,11 +6,12 @@ import json
 import textwrap
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from hermes_doctor import __version__
 from hermes_doctor.core.message import as_document
-from hermes_doctor.core.model import Finding, Report, Rung, Severity, Status
+from hermes_doctor.core.model import Finding, Report, Severity, Status
 from hermes_doctor.core.outgoing import masked
 
 SCHEMA = "hermes-doctor/report/1"
@@ -36,7 +37,9 @@ def of_report(report: Report) -> dict[str, Any]:
             "checks": {status.value: report.count_checks(status) for status in Status},
             "verdict": judged.kind.value if judged else "unknown",
             "headline": judged.headline if judged else "",
-            "primary": _primary(judged.primary if judged else None),
+            "primary": fields_of(judged.primary, "code subject title")
+            if judged and judged.primary
+            else None,
         },
         "states": {
             state.name: [{"mark": part.mark.value, "text": part.text} for part in state.parts]
@@ -44,7 +47,15 @@ def of_report(report: Report) -> dict[str, Any]:
         },
         "liveness": {
             "stands_on": report.highest_rung.name if report.highest_rung else None,
-            "rungs": [_rung(rung) for rung in report.ladder],
+            "rungs": [
+                {
+                    "name": rung.name,
+                    "status": rung.hold.value,
+                    "what": rung.what,
+                    "since": rung.since.isoformat() if rung.since else None,
+                }
+                for rung in report.ladder
+            ],
         },
         "checks": [
             {
@@ -59,13 +70,9 @@ def of_report(report: Report) -> dict[str, Any]:
     }
 
 
-def _rung(rung: Rung) -> dict[str, Any]:
-    return {
-        "name": rung.name,
-        "status": rung.hold.value,
-        "what": rung.what,
-        "since": rung.since.isoformat() if rung.since else None,
-    }
+def fields_of(value: object, names: str) -> dict[str, Any]:
+    """Some attributes of a value as JSON data, each under its own name."""
+    return {name: getattr(value, name) for name in names.split()}
 
 
 def _finding(report: Report, finding: Finding) -> dict[str, Any]:
@@ -85,12 +92,6 @@ def _finding(report: Report, finding: Finding) -> dict[str, Any]:
         "caused_by": finding.caused_by,
         "fix": _fix(report, finding),
     }
-
-
-def _primary(finding: Finding | None) -> dict[str, Any] | None:
-    if finding is None:
-        return None
-    return {"code": finding.code, "subject": finding.subject, "title": finding.title}
 
 
 def _next(report: Report, finding: Finding) -> str:
@@ -154,30 +155,10 @@ def _of_reports(reports: Sequence[Report]) -> dict[str, Any]:
 
 
 def of_trouble(message: str, code: int) -> dict[str, Any]:
-    """The document of a command that could not run."""
-    return {
-        "schema": SCHEMA,
-        "version": __version__,
-        "home": None,
-        "hermes": {"version": None},
-        "started_at": datetime.now(UTC).isoformat(),
-        "seconds": 0.0,
-        "summary": {
-            "status": Status.UNKNOWN.value,
-            "counts": {severity.value: 0 for severity in Severity},
-            "muted": 0,
-            "off": [],
-            "checks": {status.value: 0 for status in Status},
-            "verdict": "unknown",
-            "headline": message,
-            "primary": None,
-        },
-        "states": {},
-        "liveness": {"stands_on": None, "rungs": []},
-        "checks": [],
-        "findings": [],
-        "error": {"message": message, "exit_code": code},
-    }
+    """The document of a command that could not run: that of a report without any content."""
+    made = of_report(Report(Path(), None, datetime.now(UTC), 0.0, (), ()))
+    made["summary"] |= {"status": Status.UNKNOWN.value, "headline": message}
+    return made | {"home": None, "error": {"message": message, "exit_code": code}}
 
 
 def dump(document: dict[str, Any]) -> str:

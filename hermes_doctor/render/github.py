@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hermes_doctor.core.model import Evidence, Finding, Report, Severity, Status, VerdictKind
+from hermes_doctor.core.model import Evidence, Report, Severity, Status, VerdictKind
 from hermes_doctor.core.outgoing import clean
 
 _COMMANDS = {
@@ -33,9 +33,11 @@ def of_reports(reports: Sequence[Report]) -> str:
 
 def _lines(report: Report, prefix: str) -> Iterator[str]:
     for finding in report.findings:
-        message = prefix + ("Muted: " if finding.muted else "") + _message(finding)
+        said = [f"{finding.title}.", finding.detail, finding.next]
+        message = prefix + ("Muted: " if finding.muted else "") + " ".join(filter(None, said))
         command = "notice" if finding.muted else _COMMANDS[finding.severity]
-        yield _line(command, message, finding.code, _place(report, finding))
+        files = (_file_of(report.home, evidence) for evidence in finding.evidence)
+        yield _line(command, message, finding.code, next(filter(None, files), None))
     for check in report.checks:
         if check.status is Status.CRASHED:
             message = f"{prefix}the check {check.id} crashed: {check.reason}"
@@ -52,20 +54,8 @@ def of_trouble(message: str) -> str:
     return _line("error", message, TITLE) + "\n"
 
 
-def _message(finding: Finding) -> str:
-    said = [finding.title + ".", finding.detail, finding.next]
-    return " ".join(part for part in said if part)
-
-
-def _place(report: Report, finding: Finding) -> dict[str, str]:
-    """The file and line that the evidence names, if the home has that file."""
-    for evidence in finding.evidence:
-        if found := _file_of(report.home, evidence):
-            return found
-    return {}
-
-
 def _file_of(home: Path, evidence: Evidence) -> dict[str, str] | None:
+    """The file and line that the evidence names, if the home has that file."""
     match = _PLACE.fullmatch(evidence.where)
     if match is None:
         return None
@@ -85,14 +75,13 @@ def _file_of(home: Path, evidence: Evidence) -> dict[str, str] | None:
 
 def _line(command: str, message: str, title: str, place: dict[str, str] | None = None) -> str:
     properties = {**(place or {}), "title": title}
-    told = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    told = ",".join(
+        f"{name}={_data(value).replace(':', '%3A').replace(',', '%2C')}"
+        for name, value in properties.items()
+    )
     return f"::{command} {told}::{_data(message)}"
 
 
 def _data(text: str) -> str:
     """Escape as the runner unescapes: a line break would end the command."""
     return "%0A".join(clean(line).replace("%", "%25") for line in text.splitlines())
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -16,6 +16,7 @@ from hermes_doctor.operations.history import summary
 from hermes_doctor.operations.history.layout import HOUR
 from hermes_doctor.operations.history.reading import Episode, HistoryMark, HistoryRows
 from hermes_doctor.operations.history.summary import Shares
+from hermes_doctor.render.document import fields_of
 
 SCHEMA = "hermes-doctor/history/1"
 DAYS_IN_ROW = 30
@@ -306,23 +307,28 @@ def document(view: View) -> dict[str, Any]:
             {"day": day.day.isoformat(), **_seconds(day.shares)}
             for day in summary.days(view.rows, view.first, view.since, view.now)
         ],
-        "episodes": [_episode(episode, view.now) for episode in view.episodes],
-        "recurring": [
+        "episodes": [
             {
-                **{"code": recurring.code, "subject": recurring.subject, "title": recurring.title},
-                **{
-                    "times": recurring.times,
-                    "last": _iso(recurring.last),
-                    "seconds": recurring.seconds,
-                },
+                **fields_of(episode, "code subject severity title"),
+                "first_seen": _iso(episode.first_seen),
+                "last_seen": _iso(episode.last_seen),
+                "ended": None if episode.ended is None else _iso(episode.ended),
+                **fields_of(episode, "how repair returns"),
+                "seconds": episode.seconds(view.now),
             }
+            for episode in view.episodes
+        ],
+        "recurring": [
+            fields_of(recurring, "code subject title times")
+            | {"last": _iso(recurring.last), "seconds": recurring.seconds}
             for recurring in summary.recurring(view.episodes, view.now)
         ],
         "marks": [_mark(mark) for mark in view.rows.marks],
         "appeared": [
             {
-                **{"code": appeared.episode.code, "subject": appeared.episode.subject},
-                **{"at": _iso(appeared.episode.first_seen), "seconds_after": appeared.seconds},
+                **fields_of(appeared.episode, "code subject"),
+                "at": _iso(appeared.episode.first_seen),
+                "seconds_after": appeared.seconds,
                 "update": _mark(appeared.update),
             }
             for appeared in summary.appeared(view.rows)
@@ -335,29 +341,10 @@ def _seconds(shares: Shares) -> dict[str, int]:
     return dict(zip(("working", "limited", "silent", "unknown"), shares, strict=True))
 
 
-def _episode(episode: Episode, now: int) -> dict[str, Any]:
-    return {
-        **{
-            "code": episode.code,
-            "subject": episode.subject,
-            "severity": episode.severity,
-            "title": episode.title,
-        },
-        **{"first_seen": _iso(episode.first_seen), "last_seen": _iso(episode.last_seen)},
-        **{"ended": None if episode.ended is None else _iso(episode.ended), "how": episode.how},
-        **{"repair": episode.repair, "returns": episode.returns, "seconds": episode.seconds(now)},
-    }
-
-
 def _mark(history_mark: HistoryMark) -> dict[str, Any]:
     return {
-        **{
-            "at": _iso(history_mark.at),
-            "kind": history_mark.kind,
-            "what": history_mark.what,
-            "code": history_mark.code,
-        },
-        **{"subject": history_mark.subject, "run": history_mark.run, "times": history_mark.times},
+        "at": _iso(history_mark.at),
+        **fields_of(history_mark, "kind what code subject run times"),
         "until": None if history_mark.until is None else _iso(history_mark.until),
     }
 

@@ -27,7 +27,12 @@ def of_reports(reports: Sequence[Report], thresholds: Mapping[Path, Threshold]) 
         _suite(report, thresholds[report.home], str(report.home) if many else "")
         for report in reports
     ]
-    root = ElementTree.Element("testsuites", {"name": "hermes-doctor", **_sums(suites)})
+    sums = {
+        name: str(sum(int(suite.attrib[name]) for suite in suites))
+        for name in ("tests", "failures", "errors")
+    }
+    sums["time"] = f"{sum(float(suite.attrib['time']) for suite in suites):.3f}"
+    root = ElementTree.Element("testsuites", {"name": "hermes-doctor", **sums})
     root.extend(suites)
     ElementTree.indent(root)
     head = '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -50,14 +55,6 @@ def _suite(report: Report, threshold: Threshold, prefix: str) -> ElementTree.Ele
     )
     suite.extend(cases)
     return suite
-
-
-def _sums(suites: Sequence[ElementTree.Element]) -> dict[str, str]:
-    counted = {
-        name: str(sum(int(suite.attrib[name]) for suite in suites))
-        for name in ("tests", "failures", "errors")
-    }
-    return counted | {"time": f"{sum(float(suite.attrib['time']) for suite in suites):.3f}"}
 
 
 def _case(

@@ -8,7 +8,7 @@ The exit code is the state, as the guidelines for monitoring plugins say.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from hermes_doctor.core.message import count
 from hermes_doctor.core.model import Report, Severity, Status, VerdictKind
@@ -53,11 +53,20 @@ def _state(report: Report) -> int:
 def of_reports(reports: Sequence[Report]) -> str:
     """The whole output for these homes, at most 4 KB."""
     first = f"HERMES {NAMES[state(reports)]} - {_headline(reports)}"
-    lines = [f"{plain(first)} | {_performance(reports)}"]
-    listed = [*(_homes(reports) if len(reports) > 1 else ()), *_problems(reports)]
+    counts = {one: sum(report.counts[one] for report in reports) for one in Severity}
+    data = [f"{severity.value}={number};;;0" for severity, number in counts.items()]
+    data.append(f"time={sum(report.seconds for report in reports):.3f}s;;;0")
+    lines = [f"{plain(first)} | {' '.join(data)}"]
+    worst_first = sorted(reports, key=lambda one: -_BADNESS.index(_state(one)))
+    listed = [
+        plain(f"{NAMES[_state(one)].lower()} {one.home}: {_verdict(one)}")
+        for one in (worst_first if len(reports) > 1 else ())
+        if _state(one) != OK
+    ]
+    listed += _problems(reports)
     for number, line in enumerate(listed):
         rest = f"... and {count(len(listed) - number, 'more line')}"
-        if _size([*lines, line, rest]) > MOST_BYTES:
+        if len("\n".join([*lines, line, rest, ""]).encode()) > MOST_BYTES:
             lines.append(rest)
             break
         lines.append(line)
@@ -76,10 +85,6 @@ def plain(text: str) -> str:
     return shown if len(shown) <= _LONGEST_TITLE else shown[: _LONGEST_TITLE - 1] + "…"
 
 
-def _size(lines: Iterable[str]) -> int:
-    return sum(len(line.encode()) + 1 for line in lines)
-
-
 def _headline(reports: Sequence[Report]) -> str:
     if len(reports) == 1:
         return _verdict(reports[0])
@@ -94,13 +99,6 @@ def _verdict(report: Report) -> str:
     if report.verdict is not None and report.verdict.headline:
         return report.verdict.headline
     return count(len(report.findings), "problem")
-
-
-def _homes(reports: Sequence[Report]) -> Iterator[str]:
-    """A line for each home that is not OK, the worst first."""
-    for report in sorted(reports, key=lambda one: -_BADNESS.index(_state(one))):
-        if _state(report) != OK:
-            yield plain(f"{NAMES[_state(report)].lower()} {report.home}: {_verdict(report)}")
 
 
 def _problems(reports: Sequence[Report]) -> Iterator[str]:
@@ -118,10 +116,3 @@ def _problems(reports: Sequence[Report]) -> Iterator[str]:
 
 def _where(report: Report, reports: Sequence[Report]) -> str:
     return f"{report.home}: " if len(reports) > 1 else ""
-
-
-def _performance(reports: Sequence[Report]) -> str:
-    """Counts by severity, and how long the check took."""
-    counts = {one: sum(report.counts[one] for report in reports) for one in Severity}
-    said = [f"{severity.value}={number};;;0" for severity, number in counts.items()]
-    return " ".join([*said, f"time={sum(report.seconds for report in reports):.3f}s;;;0"])

@@ -12,12 +12,15 @@ from datetime import datetime
 from pathlib import Path
 
 from hermes_doctor.core.lazy import NamedTuple
-from hermes_doctor.core.model import Report, RungState, Severity, Status, VerdictKind
+from hermes_doctor.core.model import Report, RungState, Status, VerdictKind
 from hermes_doctor.core.outgoing import harmless
 from hermes_doctor.diagnosis.examination.condition import Condition, condition_of
 
 Labels = Mapping[str, str]
-_ALWAYS = ("hermes_doctor_up", "hermes_doctor_last_run_timestamp_seconds")
+_ALWAYS = ("up", "last_run_timestamp_seconds")
+_MUTED = "Whether every cause of silence is muted or lowered in config.toml."
+TOTAL = "repairs_total"
+"""The only counter; all others are gauges."""
 _RUNGS = {RungState.OK: "1", RungState.FAILED: "0", RungState.UNKNOWN: "NaN"}
 
 
@@ -25,7 +28,7 @@ class Metric(NamedTuple):
     """One metric with all its samples."""
 
     name: str
-    kind: str
+    """Without `hermes_doctor_`, with which all begin."""
     help: str
     samples: Sequence[tuple[Labels, str]]
 
@@ -41,7 +44,10 @@ class Repairs(NamedTuple):
 
 def of_reports(reports: Sequence[Report], repairs: Repairs | None = None) -> str:
     """The metrics of all homes, and the repairs if a watch writes them."""
-    metrics = [*map(_merged, zip(*map(_metrics, reports), strict=True))]
+    metrics = [
+        same[0]._replace(samples=[sample for metric in same for sample in metric.samples])
+        for same in zip(*map(_metrics, reports), strict=True)
+    ]
     return _text([*metrics, *(_of_repairs(repairs) if repairs else ())])
 
 
@@ -57,15 +63,9 @@ def of_missing_home(at: datetime, repairs: Repairs) -> str:
 def _of_repairs(repairs: Repairs) -> list[Metric]:
     home = {"home": str(repairs.home)}
     return [
+        Metric(TOTAL, "Repairs that the watch has tried.", [(home, str(repairs.tried))]),
         Metric(
-            "hermes_doctor_repairs_total",
-            "counter",
-            "Repairs that the watch has tried.",
-            [(home, str(repairs.tried))],
-        ),
-        Metric(
-            "hermes_doctor_repair_budget_exhausted",
-            "gauge",
+            "repair_budget_exhausted",
             "Whether the budget of the watch allows no repair for now.",
             [(home, str(int(repairs.exhausted)))],
         ),
@@ -73,119 +73,63 @@ def _of_repairs(repairs: Repairs) -> list[Metric]:
 
 
 def _text(metrics: Iterable[Metric]) -> str:
-    return "".join(line + "\n" for metric in metrics for line in _lines(metric))
-
-
-def _merged(same: Iterable[Metric]) -> Metric:
-    """The same metric of several homes as one."""
-    first, *others = same
-    samples = [*first.samples, *(sample for other in others for sample in other.samples)]
-    return first._replace(samples=samples)
+    lines = []
+    for metric in metrics:
+        full_name = f"hermes_doctor_{metric.name}"
+        if metric.samples:
+            lines.append(f"# HELP {full_name} {metric.help}")
+            lines.append(f"# TYPE {full_name} {'counter' if metric.name == TOTAL else 'gauge'}")
+        for labels, value in metric.samples:
+            told = ",".join(f'{name}="{_escaped(text)}"' for name, text in labels.items())
+            lines.append(f"{full_name}{{{told}}} {value}")
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _metrics(report: Report) -> list[Metric]:
     home = {"home": str(report.home)}
-    codes = Counter((finding.code, finding.severity, finding.muted) for finding in report.findings)
+    works = {Condition.UNKNOWN: "NaN", Condition.SILENT: "0"}.get(condition_of(report), "1")
+    kind = report.verdict.kind if report.verdict and report.complete else None
+    seen = str(int(report.why_blind is None and kind is not VerdictKind.UNKNOWN))
+    began = f"{report.started_at.timestamp():.3f}"
+    of_home = (
+        ("up", "1 if the state of the bot could be determined, else 0.", seen),
+        ("bot_works", "Whether the bot answers people: 1 yes, 0 no, NaN unknown.", works),
+        ("silence_muted", _MUTED, str(int(report.verdict is not None and report.verdict.muted))),
+        ("last_run_timestamp_seconds", "When the last check began, in seconds since 1970.", began),
+        ("check_seconds", "How long the last check took.", f"{report.seconds:.4f}"),
+    )
+    by_status = {status.value: report.count_checks(status) for status in Status}
+    by_severity = {severity.value: number for severity, number in report.counts.items()}
+    codes = Counter(
+        (one.severity.rank, one.code, one.muted, one.severity) for one in report.findings
+    )
+    by_code = [
+        ({"code": code, "severity": severity.value, "muted": str(muted).lower()}, number)
+        for (_, code, muted, severity), number in sorted(codes.items())
+    ]
     return [
+        *(Metric(name, help, [(home, value)]) for name, help, value in of_home),
         Metric(
-            "hermes_doctor_up",
-            "gauge",
-            "1 if the state of the bot could be determined, else 0.",
-            [(home, str(int(not _is_blind(report))))],
-        ),
-        Metric(
-            "hermes_doctor_bot_works",
-            "gauge",
-            "Whether the bot answers people: 1 yes, 0 no, NaN unknown.",
-            [(home, _works(report))],
-        ),
-        Metric(
-            "hermes_doctor_silence_muted",
-            "gauge",
-            "Whether every cause of silence is muted or lowered in config.toml.",
-            [(home, str(int(report.verdict is not None and report.verdict.muted)))],
-        ),
-        Metric(
-            "hermes_doctor_last_run_timestamp_seconds",
-            "gauge",
-            "When the last check began, in seconds since 1970.",
-            [(home, f"{report.started_at.timestamp():.3f}")],
-        ),
-        Metric(
-            "hermes_doctor_check_seconds",
-            "gauge",
-            "How long the last check took.",
-            [(home, f"{report.seconds:.4f}")],
-        ),
-        Metric(
-            "hermes_doctor_checks",
-            "gauge",
+            "checks",
             "Number of checks by how they ended.",
-            [
-                ({**home, "status": status.value}, str(report.count_checks(status)))
-                for status in Status
-            ],
+            [(home | {"status": name}, str(number)) for name, number in by_status.items()],
         ),
         Metric(
-            "hermes_doctor_findings",
-            "gauge",
+            "findings",
             "Number of problems by severity, without muted ones.",
-            [
-                ({**home, "severity": severity.value}, str(number))
-                for severity, number in report.counts.items()
-            ],
+            [(home | {"severity": name}, str(number)) for name, number in by_severity.items()],
         ),
         Metric(
-            "hermes_doctor_finding",
-            "gauge",
+            "finding",
             "Number of problems with this code.",
-            [
-                (
-                    {
-                        **home,
-                        "code": code,
-                        "severity": severity.value,
-                        "muted": str(muted).lower(),
-                    },
-                    str(number),
-                )
-                for (code, severity, muted), number in sorted(codes.items(), key=_worst_first)
-            ],
+            [(home | labels, str(number)) for labels, number in by_code],
         ),
         Metric(
-            "hermes_doctor_liveness",
-            "gauge",
+            "liveness",
             "Whether this part of a working gateway was seen: 1 yes, 0 no, NaN unknown.",
-            [({**home, "rung": rung.name}, _RUNGS[rung.hold]) for rung in report.ladder],
+            [(home | {"rung": rung.name}, _RUNGS[rung.hold]) for rung in report.ladder],
         ),
     ]
-
-
-def _is_blind(report: Report) -> bool:
-    kind = report.verdict.kind if report.verdict and report.complete else None
-    return report.why_blind is not None or kind is VerdictKind.UNKNOWN
-
-
-def _works(report: Report) -> str:
-    condition = condition_of(report)
-    if condition is Condition.UNKNOWN:
-        return "NaN"
-    return str(int(condition is not Condition.SILENT))
-
-
-def _worst_first(item: tuple[tuple[str, Severity, bool], int]) -> tuple[int, str, bool]:
-    (code, severity, muted), _ = item
-    return severity.rank, code, muted
-
-
-def _lines(metric: Metric) -> Iterable[str]:
-    if not metric.samples:
-        return
-    yield f"# HELP {metric.name} {metric.help}"
-    yield f"# TYPE {metric.name} {metric.kind}"
-    for labels, value in metric.samples:
-        told = ",".join(f'{name}="{_escaped(text)}"' for name, text in labels.items())
-        yield f"{metric.name}{{{told}}} {value}"
 
 
 def _escaped(text: str) -> str:
@@ -195,11 +139,12 @@ def _escaped(text: str) -> str:
     """
     text = text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
     text = text.replace("##[", r"##\\x5b")
-    return "".join(one if one == harmless(one) else _code(one) for one in text)
-
-
-def _code(char: str) -> str:
-    number = ord(char)
-    if 0xDC80 <= number <= 0xDCFF:  # a byte that is not UTF-8
-        return rf"\\x{number - 0xDC00:02x}"
-    return ascii(char)[1:-1].replace("\\", r"\\")
+    shown = ""
+    for char in text:
+        if char == harmless(char):
+            shown += char
+        elif 0xDC80 <= ord(char) <= 0xDCFF:  # a byte that is not UTF-8
+            shown += rf"\\x{ord(char) - 0xDC00:02x}"
+        else:
+            shown += ascii(char)[1:-1].replace("\\", r"\\")
+    return shown

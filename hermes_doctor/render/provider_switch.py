@@ -26,26 +26,20 @@ def plan_lines(switch: SwitchPlan, *, tested: bool) -> Iterator[Line]:
     if switch.fallback:
         yield from _route("fallback", switch.fallback)
     yield BLANK
+    # The length of the placeholder is not that of a key that is not known yet.
+    hidden = redaction.describe_hidden(PLACEHOLDER_KEY, "key")
     for step in switch.steps:
         yield row(("→ ", "faint"), step.sentence(), indent=2, hang=2)
-        yield from map(_without_placeholder, diff_lines(step))
+        for line in diff_lines(step):
+            added = line.text.lstrip().startswith("+")
+            shown = [(text.replace(hidden, "(the key you type)"), how) for text, how in line.spans]
+            yield line._replace(spans=tuple(shown)) if added else line
     for note in switch.notes:
         yield row(("! ", "warning"), redaction.redact_words(note), indent=2, hang=2)
     if switch.steps and tested:
-        yield row(
-            ("→ ", "faint"),
-            "send one test request; if it fails, roll back everything",
-            indent=2,
-            hang=2,
-        )
+        said = "send one test request; if it fails, roll back everything"
+        yield row(("→ ", "faint"), said, indent=2, hang=2)
     yield BLANK
-
-
-def _without_placeholder(line: Line) -> Line:
-    """Do not show the length of the placeholder as the length of a key that is not known yet."""
-    made = redaction.describe_hidden(PLACEHOLDER_KEY, "key")
-    spans = tuple((text.replace(made, "(the key you type)"), style) for text, style in line.spans)
-    return line._replace(spans=spans) if line.text.lstrip().startswith("+") else line
 
 
 def _route(label: str, route: Route, asked_for: str = "") -> Iterator[Line]:
@@ -54,11 +48,8 @@ def _route(label: str, route: Route, asked_for: str = "") -> Iterator[Line]:
     if route.trouble:
         yield row((redaction.redact_words(route.trouble.why), "error"), indent=_WIDTH)
         return
-    parts = [
-        redact_value(resolved_value.value)
-        for resolved_value in (route.base_url, route.api_mode)
-        if resolved_value and resolved_value.value
-    ]
+    values = (route.base_url, route.api_mode)
+    parts = [redact_value(one.value) for one in values if one and one.value]
     parts += [f"key {_key(route, asked_for)}"] if route.key else []
     yield row((", ".join(parts), "faint"), indent=_WIDTH)
 
@@ -76,10 +67,7 @@ def _key(route: Route, asked_for: str) -> str:
 
 
 def document(
-    home: Path,
-    switch: SwitchPlan,
-    run: Journal | None,
-    tested: str | None,
+    home: Path, switch: SwitchPlan, run: Journal | None, tested: str | None
 ) -> dict[str, Any]:
     """The switch as JSON data; keys only by their names."""
     return {

@@ -15,6 +15,7 @@ from hermes_doctor.diagnosis.examination.ranking import Problems
 from hermes_doctor.diagnosis.step import MachineAction, Step
 from hermes_doctor.render import diff
 from hermes_doctor.render.diff import redacted_diff
+from hermes_doctor.render.document import fields_of
 from hermes_doctor.repair.steps.files import SetMode, SetOwner
 from hermes_doctor.repair.transaction.plan import PlannedItem
 
@@ -182,20 +183,22 @@ def plan_item_lines(item: PlannedItem, number: str = "") -> Iterator[Line]:
         right=("asks", "warning") if item.asks else None,
     )
     yield from diff_lines(first)
-    yield from _losses(item.steps)
-    shown, cut = diff.split(others, _kind)
+    for step in item.steps:
+        if said := step.losses():
+            yield row(("! ", "warning"), (said, "warning"), indent=5, hang=2)
+    # each diff is shown; of other steps of one kind, the first ones are enough
+    shown, cut = diff.split(others, lambda step: None if step.texts() else type(step).__name__)
     for step in shown:
         yield row(("→ ", "faint"), step.sentence(), indent=5, hang=2)
         yield from diff_lines(step)
     for _, number_left in cut:
         yield row(("→ ", "faint"), _more(number_left), indent=5, hang=2)
     if item.later:
-        yield row(("if that is not enough: ", "faint"), _later(item), indent=5, hang=2)
-
-
-def _kind(step: Step) -> str | None:
-    """What steps have in common of which the first ones are enough; each diff is shown."""
-    return type(step).__name__ if step.texts() is None else None
+        later = ", then ".join(
+            fix.id + (", which asks first" if fix.safety is Safety.CONFIRM else "")
+            for fix in item.later
+        )
+        yield row(("if that is not enough: ", "faint"), later, indent=5, hang=2)
 
 
 def _more(number: int) -> str:
@@ -216,13 +219,6 @@ def _loses_nothing(step: Step) -> bool:
     if step.final:
         return False
     return isinstance(step, SetMode | SetOwner | MachineAction) or step.texts() is not None
-
-
-def _losses(steps: Sequence[Step]) -> Iterator[Line]:
-    """What a repair is expected to lose."""
-    for step in steps:
-        if said := step.losses():
-            yield row(("! ", "warning"), (said, "warning"), indent=5, hang=2)
 
 
 def _by_hand(item: PlannedItem, pages: str, options: str) -> Iterator[Line]:
@@ -250,14 +246,6 @@ def suggestion(finding: Finding, options: str) -> str:
     return f"{suggested[0]}{options}" if suggested else ""
 
 
-def _later(item: PlannedItem) -> str:
-    """The fixes that would be tried next, and which of them ask first."""
-    return ", then ".join(
-        fix.id + (", which asks first" if fix.safety is Safety.CONFIRM else "")
-        for fix in item.later
-    )
-
-
 def diff_lines(step: Step) -> Iterator[Line]:
     """The changes of a step: its own lines, or a redacted diff of the text."""
     for line in _diff(step) or ():
@@ -282,10 +270,16 @@ def receipt_lines(
     saved = any(item.is_applied for item in items)
     if saved:
         yield row(("✓ ", "good"), f"backup {journal.id} made and verified")
-    shown, cut = diff.split(list(enumerate(items, 1)), _same_result)
+    # each note is shown; of items with the same result, the first ones are enough
+    shown, cut = diff.split(
+        list(enumerate(items, 1)),
+        lambda numbered: (
+            None if (item := numbered[1]).notes else (item.code, item.outcome, item.reason)
+        ),
+    )
     for number, item in shown:
         mark = _MARK[item.outcome]
-        if item.outcome == "verified" and item.notes and _loses(item):
+        if item.outcome == "verified" and any(map(_tells_loss, item.notes)):
             mark = ("! ", "warning")
         name = f"{item.code:<{_CODE_WIDTH}} {item.subject}" if item.code else item.subject
         word = _result(journal, item)
@@ -319,31 +313,15 @@ def receipt_lines(
             yield row("Next: ", (f"hermes-doctor check{options}", "command"))
 
 
-def _same_result(numbered: tuple[int, ItemRecord]) -> tuple[str, str, str | None] | None:
-    """What items have in common of which the first ones are enough; each note is shown."""
-    item = numbered[1]
-    return None if item.notes else (item.code, item.outcome, item.reason)
-
-
 def _result(journal: Journal, item: ItemRecord) -> str:
     """How an item of this run ended."""
     if item.outcome == "verified" and journal.kind != "fix":
         return "restored"
     if item.outcome == "verified" and not item.code:  # a switch of the provider
         return "done"
-    return _word(item)
-
-
-def _word(item: ItemRecord) -> str:
-    """How an item ended."""
     if item.outcome == NOT_CONNECTED:
         return f"{item.done or 'applied'}, not connected yet"
     return _WORD[item.outcome]
-
-
-def _loses(item: ItemRecord) -> bool:
-    """Whether a note of the item tells of a loss."""
-    return any(map(_tells_loss, item.notes))
 
 
 def _tells_loss(note: str) -> bool:
@@ -471,22 +449,9 @@ def run_document(journal: Journal) -> dict[str, Any]:
         "state": journal.state,
         "of": journal.of,
         "backup": str(journal.backup),
-        "note": journal.note,
-        "gateway": journal.gateway,
-        "kept": journal.kept,
-        "unremoved": journal.unremoved,
-        "saved": journal.saved,
-        "items": [_item(item) for item in journal.items],
-    }
-
-
-def _item(item: ItemRecord) -> dict[str, Any]:
-    return {
-        "code": item.code or None,
-        "subject": item.subject,
-        "fix": item.fix,
-        "outcome": item.outcome,
-        "reason": item.reason,
-        "steps": item.steps,
-        "notes": item.notes,
+        **fields_of(journal, "note gateway kept unremoved saved"),
+        "items": [
+            {"code": item.code or None} | fields_of(item, "subject fix outcome reason steps notes")
+            for item in journal.items
+        ],
     }

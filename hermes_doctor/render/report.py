@@ -6,24 +6,27 @@ there are, the less is shown of each; `check -v` shows everything.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from datetime import timedelta
 from itertools import chain
 
 from hermes_doctor import __version__
-from hermes_doctor.core.message import clock, listed, ordinal, ranges
+from hermes_doctor.core.message import ago, clock, count, listed, ordinal, ranges, shorten, text
 from hermes_doctor.core.model import (
     DOWN,
+    CheckResult,
     Finding,
     Mark,
     Report,
     Severity,
+    Status,
     Verdict,
     VerdictKind,
     effect_of,
 )
 from hermes_doctor.core.terminal.lines import BLANK, Line, Span, cell_width, row, rows_of, tilde
 from hermes_doctor.diagnosis.examination import ranking
-from hermes_doctor.render.report_rest import evidence_lines, new_mutes, rest_of, todo
 
 ROWS, COLUMNS = 24, 80  # the screen that a report is made for
 _LEVELS = ("titles", "brief", "step", "clipped", "one", "full")
@@ -48,8 +51,13 @@ _KINDS = {
 }
 FEW = 3
 """Up to so many problems, each is shown with its evidence if there is room for it."""
-
-Group = list[Finding]
+NEW = timedelta(days=1)
+"""Mutes younger than this are shown at the top."""
+MOST_NEW = 3
+SHORT = 2 * COLUMNS - 10  # what is left of two rows
+MOST_CODES = 8
+MANY_SKIPPED = 10
+"""So many checks that were skipped for the same reason are worth a line."""
 
 
 def lines(report: Report, *, verbose: bool = False) -> Iterator[Line]:
@@ -83,8 +91,14 @@ def _frame(
         *new_mutes(report),
         BLANK,
     ]
+    for state in report.states:
+        spans: list[Span] = []
+        for part in state.parts:
+            mark, style = MARKS[part.mark]
+            spans += [("   " if spans else "", ""), (f"{mark} ", style), (part.text, "")]
+        top.append(row(f"{state.name:<10} ", *spans, indent=2, hang=13))
     if report.states:
-        top += [*_states(report), BLANK]
+        top.append(BLANK)
     tree = ranking.Problems(report)
     rest = list(rest_of(report, verbose, bool(tree.groups)))
     bottom = [BLANK, *rest] if tree.groups and rest else rest
@@ -128,15 +142,6 @@ def _rows(made: Sequence[Line]) -> int:
 def _headline(judged: Verdict) -> Line:
     mark, style = MARKS[_KINDS[judged.kind]]
     return row((f"{mark} ", style), (judged.headline, "strong"), hang=2)
-
-
-def _states(report: Report) -> Iterator[Line]:
-    for state in report.states:
-        spans: list[Span] = []
-        for part in state.parts:
-            mark, style = MARKS[part.mark]
-            spans += [("   " if spans else "", ""), (f"{mark} ", style), (part.text, "")]
-        yield row(f"{state.name:<10} ", *spans, indent=2, hang=13)
 
 
 def _problem(report: Report, tree: ranking.Problems, place: int, level: str) -> Iterator[Line]:
@@ -187,18 +192,14 @@ def _problem(report: Report, tree: ranking.Problems, place: int, level: str) -> 
         yield row((f"since {clock(first.since)}", "faint"), indent=4)
     if not whole:
         return
-    yield from _effects(behind, level == "all")
-    if said:
-        yield row(said, indent=4)
-
-
-def _effects(behind: Sequence[Finding], every: bool) -> Iterator[Line]:
-    shown = behind if every else behind[:MOST_CONSEQUENCES]
-    for finding in shown:
+    consequences = behind if level == "all" else behind[:MOST_CONSEQUENCES]
+    for finding in consequences:
         when = f"{clock(finding.since)} " if finding.since else ""
         yield row(f"└ {when}{finding.title}", indent=4, hang=2, right=(finding.code, "faint"))
-    if len(behind) > len(shown):
-        yield row((f"└ and {len(behind) - len(shown)} more", "faint"), indent=4)
+    if len(behind) > len(consequences):
+        yield row((f"└ and {len(behind) - len(consequences)} more", "faint"), indent=4)
+    if said:
+        yield row(said, indent=4)
 
 
 def _next(report: Report, judged: Verdict, tree: ranking.Problems) -> Iterator[Line]:
@@ -209,7 +210,13 @@ def _next(report: Report, judged: Verdict, tree: ranking.Problems) -> Iterator[L
         commands.append(("hermes setup", "choose a model and a platform"))
     broken = any(problem[0].severity.rank <= Severity.ERROR.rank for problem in problems)
     if judged.kind is VerdictKind.STOPPED and not broken:
-        commands.append(_start(report))
+        start = ("hermes gateway run", "start the bot in this terminal")
+        for finding in filter(report.offer, report.findings):
+            if (effect := effect_of(finding, report.effects)) and effect.part == DOWN:
+                command = f"hermes-doctor fix {finding.code}{report.options}"
+                start = (command, "show how to start it; changes nothing")
+                break
+        commands.append(start)
     fixable = tree.repairable()
     if fixable:
         many = "the repair" if len(fixable) == 1 else "repairs"
@@ -226,17 +233,6 @@ def _next(report: Report, judged: Verdict, tree: ranking.Problems) -> Iterator[L
     if commands:
         yield BLANK
     yield from _commands(commands)
-
-
-def _start(report: Report) -> tuple[str, str]:
-    """How to start a gateway that was stopped."""
-    for finding in filter(report.offer, report.findings):
-        if (effect := effect_of(finding, report.effects)) and effect.part == DOWN:
-            return (
-                f"hermes-doctor fix {finding.code}{report.options}",
-                "show how to start it; changes nothing",
-            )
-    return "hermes gateway run", "start the bot in this terminal"
 
 
 def _commands(commands: Sequence[tuple[str, str]]) -> Iterator[Line]:
@@ -261,3 +257,143 @@ def recurrence(report: Report, finding: Finding, more: str, columns: int) -> tup
     said = f"{ordinal(times)} time in 7 days"
     taken = cell_width(f"{finding.title}{more}{said}{finding.code}") + _AROUND
     return (f" · {said}", "") if taken <= columns else ("", said)
+
+
+def evidence_lines(finding: Finding, most: int, *, short: bool = False) -> Iterator[Line]:
+    """The first pieces of evidence of a finding."""
+    shown = finding.evidence[:most]
+    left = len(finding.evidence) - len(shown)
+    for number, evidence in enumerate(shown, 1):
+        more = f"   ({left} more)" if left and number == len(shown) else ""
+        room = max(60, SHORT - len(evidence.where + more))
+        said = shorten(evidence.what, room) if short else evidence.what
+        yield row((f"{evidence.where}  ", "faint"), said, (more, "faint"), indent=4, hang=2)
+
+
+def todo(report: Report, findings: Sequence[Finding]) -> str:
+    """What the operator does: the finding's own step, or why its fix cannot be applied.
+
+    If a problem has neither and no fix, the step of its first consequence is shown.
+    """
+    for finding in findings:
+        if said := " ".join(filter(None, (finding.next, report.refusal(finding)))):
+            return said
+        if report.offer(finding):
+            return ""
+    return ""
+
+
+def rest_of(report: Report, every: bool, problems: bool) -> Iterator[Line]:
+    """What is not a problem: passed checks, checks without an answer, and notes."""
+    notes = [
+        finding
+        for finding in report.findings
+        if finding.severity is Severity.INFO and not finding.muted
+    ]
+    yield from _muted(report, every)
+    if every:
+        yield from _notes(report, notes)
+        groups = Counter(check.group for check in report.checks if check.status is Status.OK)
+        if groups:
+            parts = ", ".join(f"{group} {number}" for group, number in groups.items())
+            yield row(("✓ ", "good"), f"Passed: {parts}. It took {report.seconds:.1f} s.", hang=2)
+        deeper = (" All: ", (f"hermes-doctor check --deep{report.options}", "command"))
+        for check in report.checks:
+            if check.status is Status.OK and check.reason:
+                hint = () if "--deep" in report.options.split() else deeper
+                yield row(("· ", "faint"), f"Only in part: {check.reason}.", *hint, hang=2)
+        yield from open_questions(report)
+        for reason, skipped in _skipped(report).items():
+            names = f"Skipped {', '.join(skipped)}: {reason}"
+            yield row(("· ", "faint"), (names, "faint"), hang=2)
+        return
+    if "--deep" in report.options.split():  # its notes are shown now: to repeat it takes long
+        yield from _notes(report, notes)
+        notes = []
+    passed = report.count_checks(Status.OK)
+    open_ = [check for check in report.checks if check.status in (Status.UNKNOWN, Status.CRASHED)]
+    more = f"hermes-doctor check -v{report.options}"
+    if open_:
+        rest = f" (and {len(open_) - 1} more)" if len(open_) > 1 else ""
+        yield row(("? ", "faint"), _open_question(open_[0]) + rest, hang=2)
+    for reason, skipped in _skipped(report).items():
+        if len(skipped) >= MANY_SKIPPED:
+            yield row(("? ", "faint"), f"{count(len(skipped), 'check')} skipped: {reason}", hang=2)
+    said = "" if problems else f"{count(passed, 'check')} passed in {report.seconds:.1f} s. "
+    if notes:
+        yield row((f"{said}{count(len(notes), 'note')}: ", "faint"), (more, "command"))
+    elif said:
+        yield row((said, "faint"))
+
+
+def new_mutes(report: Report) -> Iterator[Line]:
+    """The findings that were muted in the last day.
+
+    A program that runs as the operator can mute what it likes, so he should notice.
+    """
+    since = [(one, report.muted_since.get(one.key)) for one in report.findings if one.muted]
+    new = [(one, at) for one, at in since if at and report.started_at - at < NEW]
+    for finding, at in new[:MOST_NEW]:
+        message = text("muted since {time}: ", time=ago(at, report.started_at))
+        code = (finding.code, "faint")
+        yield row(("! ", "warning"), (message, "faint"), finding.title, hang=2, right=code)
+    if len(new) > MOST_NEW:
+        rest = (f"and {len(new) - MOST_NEW} more: ", "faint")
+        yield row(("! ", "warning"), rest, ("hermes-doctor mutes", "command"), hang=2)
+
+
+def _muted(report: Report, every: bool) -> Iterator[Line]:
+    """The muted findings, all in one line, or with their titles; and what is switched off."""
+    if report.off:
+        off = listed(report.off, MOST_CODES)
+        yield row(("· ", "faint"), (f"Found, but off in config.toml: {off}.", "faint"), hang=2)
+    muted = [one for one in report.findings if one.muted]
+    if not muted:
+        return
+    if every:
+        yield row(("Muted", "strong"))
+        for finding in muted:
+            code = (finding.code, "faint")
+            yield row(("· ", "faint"), finding.title, indent=2, hang=2, right=code)
+        yield BLANK
+        return
+    codes = listed(sorted({one.code for one in muted}), MOST_CODES)
+    more = ("hermes-doctor mutes", "command")
+    yield row(("· ", "faint"), (f"Muted: {codes}. See: ", "faint"), more, hang=2)
+
+
+def _notes(report: Report, notes: Sequence[Finding]) -> Iterator[Line]:
+    if not notes:
+        return
+    yield row(("Notes", "strong"))
+    for note in notes:
+        yield row(("· ", "faint"), note.title, indent=2, hang=2, right=(note.code, "faint"))
+        yield from evidence_lines(note, len(note.evidence))
+        if note.detail:
+            yield row(note.detail, indent=4)
+        if said := todo(report, [note]):
+            yield row(said, indent=4)
+    yield BLANK
+
+
+def _skipped(report: Report) -> dict[str, list[str]]:
+    """The skipped checks by the reason for it."""
+    found: dict[str, list[str]] = {}
+    for check in report.checks:
+        if check.status is Status.SKIPPED:
+            found.setdefault(check.reason or "no reason given", []).append(check.id)
+    return found
+
+
+def open_questions(report: Report) -> Iterator[Line]:
+    """The checks without an answer, and why."""
+    for check in report.checks:
+        if check.status in (Status.UNKNOWN, Status.CRASHED):
+            yield row(("? ", "warning"), _open_question(check), hang=2)
+
+
+def _open_question(check: CheckResult) -> str:
+    reason = check.reason or "no reason given"
+    if check.status is Status.CRASHED:
+        return f"The check {check.id} crashed: {reason}"
+    return f"Could not check {check.id}: {reason}"

@@ -116,21 +116,20 @@ def document(home: Path, version: str, timeline: Timeline) -> dict[str, Any]:
         "version": version,
         "home": str(home),
         "since": _iso(timeline.since),
-        "events": [_dict(event) for event in timeline.events],
+        "events": [
+            {
+                "at": _iso(event.at),
+                "until": _iso(event.until) if event.until else None,
+                "kind": event.kind,
+                "code": event.code or None,
+                "severity": event.severity or None,
+                "what": event.what,
+                "where": event.where or None,
+                "times": event.times,
+            }
+            for event in timeline.events
+        ],
         "unknown": list(timeline.unknown),
-    }
-
-
-def _dict(event: TimelineEvent) -> dict[str, Any]:
-    return {
-        "at": _iso(event.at),
-        "until": _iso(event.until) if event.until else None,
-        "kind": event.kind,
-        "code": event.code or None,
-        "severity": event.severity or None,
-        "what": event.what,
-        "where": event.where or None,
-        "times": event.times,
     }
 
 

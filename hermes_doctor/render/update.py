@@ -11,6 +11,7 @@ from hermes_doctor.core.model import Severity
 from hermes_doctor.core.terminal.lines import Line, row
 from hermes_doctor.hermes.installation.details import InstallationDetails
 from hermes_doctor.operations.updates.after_update import Outcome
+from hermes_doctor.render.document import fields_of
 
 _MARK = {Severity.CRITICAL: "error", Severity.ERROR: "error", Severity.WARNING: "warning"}
 
@@ -97,17 +98,6 @@ def document(outcome: Outcome) -> dict[str, Any]:
         "exit_code": update.exit_code,
         "good": outcome.good,
         "gateway": {"up": outcome.gateway_up, "what": outcome.gateway},
-        "missing": list(outcome.missing),
-        "lost": list(outcome.lost),
-        "elsewhere": list(outcome.elsewhere),
-        "crashed": list(outcome.crashed),
-        "broke": [
-            {
-                "code": finding.code,
-                "severity": finding.severity.value,
-                "title": finding.title,
-                "subject": finding.subject,
-            }
-            for finding in outcome.broke
-        ],
+        **fields_of(outcome, "missing lost elsewhere crashed"),
+        "broke": [fields_of(finding, "code severity title subject") for finding in outcome.broke],
     }

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from hermes_doctor.cli import check_run, mute
+from hermes_doctor.cli.commands import app
 from hermes_doctor.core.model import Trouble
 from hermes_doctor.core.preferences import places
 from tests.helpers import support
@@ -94,10 +95,10 @@ def test_only_root_may_mute(
 
     if rule == "root":
         with pytest.raises(Trouble, match=f"Only root may mute problems here: {etc}/config.toml"):
-            mute.mute("ENV-BOM", home=sick)
+            app(["mute", "ENV-BOM", "--home", str(sick)], standalone_mode=False)
         assert not own.exists()
     else:
-        mute.mute("ENV-BOM", home=sick)
+        app(["mute", "ENV-BOM", "--home", str(sick)], standalone_mode=False)
     alone = check()
     forged: dict[str, object] = {
         "home": str(sick),

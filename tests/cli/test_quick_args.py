@@ -91,7 +91,7 @@ def test_same(table: quick_args.OptionTable, given: list[str]) -> None:
     for name, make in table.repeated.items():
         theirs[name] = [make(one) for one in theirs[name] or ()] or None
     known = {*table.switches, *table.single, *table.repeated, *filter(None, [table.argument])}
-    read = defaults | asked
+    read = dict.fromkeys(known) | defaults | asked  # what `run` does not declare has no value
     assert {name: read[name] for name in known} == {name: theirs[name] for name in known}
     unread = {name: value for name, value in theirs.items() if name not in known and value}
     assert unread == {name: defaults[name] for name in unread}

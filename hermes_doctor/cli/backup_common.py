@@ -1,22 +1,106 @@
-"""List, verify and import backups that are not in the vault: of Hermes, archives, restic."""
+"""What the `backup` commands share: the home and the vault, and backups that are not in the vault.
+
+The home may be lost. The other backups are those of Hermes, archives, and those in restic.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hermes_doctor.cli.vault_option import print_schema_document
+from hermes_doctor.cli import separate_work
+from hermes_doctor.cli.progress_bars import print_schema_document
+from hermes_doctor.core import home as homes
+from hermes_doctor.core.home import Home
+from hermes_doctor.core.lazy import EMPTY
 from hermes_doctor.core.model import Trouble
+from hermes_doctor.core.preferences import effective
+from hermes_doctor.core.system import disk
+from hermes_doctor.core.system.files import user_home
 from hermes_doctor.core.system.signals import interruptible
 from hermes_doctor.core.terminal.lines import row, tilde
 from hermes_doctor.core.terminal.show import show
 
 if TYPE_CHECKING:
-    from hermes_doctor.backup.vault.age import NamedCopy
+    from hermes_doctor.backup.vault.age import ArchiveKeys, NamedCopy
     from hermes_doctor.backup.vault.hermes_backups import HermesBackup
     from hermes_doctor.backup.vault.vault import Vault
-    from hermes_doctor.core.home import Home
+    from hermes_doctor.core.system.separate_process import Action
+
+
+def run_on_vault(home: Path | None, vault: Path | None, work: Callable[[Vault], int]) -> int:
+    """Do the work on the vault of a home, as the home's owner if root calls it.
+
+    The home may be lost if the vault is elsewhere.
+    """
+    from hermes_doctor.backup.vault.vault import Vault
+    from hermes_doctor.cli.option_values import absolute
+
+    place = absolute(vault)
+    where = find_home(home, elsewhere=place is not None)
+    return separate_work.run(where, lambda: work(Vault(where, place)), vault=place)
+
+
+@contextmanager
+def named_copy(
+    name: str, home: Home, keys: ArchiveKeys
+) -> Iterator[tuple[NamedCopy, Mapping[str, Action]]]:
+    """Yield the copy that the operator has named, and what root does for a process of the owner."""
+    from hermes_doctor.backup.vault.age import NamedCopy
+    from hermes_doctor.cli import separate_look
+
+    copy = NamedCopy(name, keys)
+    owner = separate_look.owner_of(home.path) if home.path.is_dir() else None
+    if owner is None:
+        yield copy, EMPTY
+        return
+    from hermes_doctor.backup.vault import copy_of_root
+
+    with copy_of_root.opened(copy, home, owner) as found:
+        yield found
+
+
+def find_home(option: Path | None, *, elsewhere: bool) -> Home:
+    """The home; if it is lost but its backups are elsewhere, the folder that it had."""
+    from hermes_doctor.cli.option_values import named_home
+
+    try:
+        return homes.find(option)
+    except Trouble:
+        chosen = effective.load()
+        named = named_home(option) or (setting.value if (setting := chosen.find("home")) else None)
+        place = (named or user_home() / ".hermes").expanduser().absolute()
+        elsewhere = elsewhere or chosen.vault(Path(os.path.realpath(place))) is not None
+        try:
+            empty = not os.listdir(place) if os.path.lexists(place) else place.parent.is_dir()
+        except OSError:
+            empty = False
+        if not elsewhere or not empty:
+            raise
+        return Home(place.resolve(), place)
+
+
+@contextmanager
+def recreated_folder(home: Home) -> Iterator[None]:
+    """Create the folder of a lost home; remove it again if nothing was put into it.
+
+    Root creates it with the rights of the user to whom the folder above it belongs, and that user
+    then is its owner: his links lead to no place where he could not create it himself.
+    """
+    if home.path.is_dir():
+        yield
+        return
+    disk.make_folder(home.named or home.path)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):  # it is not empty
+            disk.remove_folder(home.path)
 
 
 def list_others(home: Home, restic: str | None, *, json: bool) -> int:
@@ -82,8 +166,6 @@ def verify_others(
 
 def import_copy(store: Vault, named: NamedCopy, *, confirmed: bool, quiet: bool) -> str:
     """Import a copy into the vault before anything is restored from it; return the backup's id."""
-    import sys
-
     from hermes_doctor.backup.vault import archive, hermes_backups
 
     copy = _of_hermes(store, named)
