@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from hermes_doctor.cli import separate_work
 from hermes_doctor.cli.progress_bars import print_schema_document
-from hermes_doctor.core import home as homes
+from hermes_doctor.core import home as homes, outgoing
 from hermes_doctor.core.home import Home
+from hermes_doctor.core.known_secrets import watch_home
 from hermes_doctor.core.lazy import EMPTY
 from hermes_doctor.core.model import Trouble
 from hermes_doctor.core.preferences import effective
@@ -82,7 +83,9 @@ def find_home(option: Path | None, *, elsewhere: bool) -> Home:
             empty = False
         if not elsewhere or not empty:
             raise
-        return Home(place.resolve(), place)
+        lost = Home(place.resolve(), place)
+        watch_home(lost.path)
+        return lost
 
 
 @contextmanager
@@ -96,6 +99,8 @@ def recreated_folder(home: Home) -> Iterator[None]:
         yield
         return
     disk.make_folder(home.named or home.path)
+    outgoing.known.remove_source(home.path)
+    watch_home(home.path)  # only now is it known whose it is
     try:
         yield
     finally:

@@ -230,7 +230,6 @@ def pull(
         if separate_look.owner_of(where.path):
             fetched = _pull_apart(where, place, repository, id, quiet=json)
         else:
-            separate_work.watch_as_root(where)
             store = Vault(where, place)
             with (
                 exclusive_vault(store),

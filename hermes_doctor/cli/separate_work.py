@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from hermes_doctor.core.known_secrets import watch_home
 from hermes_doctor.core.lazy import EMPTY
 from hermes_doctor.core.model import CouldNotLook, Trouble
 from hermes_doctor.core.preferences import effective
@@ -40,7 +39,6 @@ def run(
     from hermes_doctor.cli import exits
 
     if not home.path.is_dir():
-        watch_as_root(home)
         return command()
     return do(
         home,
@@ -109,11 +107,6 @@ def do(
             ) from None
         done = try_with(vault, named)
     return pass_on(done)
-
-
-def watch_as_root(home: Home) -> None:
-    """Hide the secrets of a home in which this process itself works, whoever owns it."""
-    watch_home(home.path, of_anybody=True)
 
 
 def actions_of_updates(home: Home) -> Mapping[str, Action]:

@@ -91,13 +91,13 @@ class HomeSecrets:
         return _encoded(f"/{self._home}/{os.uname().nodename}/".lower())
 
 
-def watch_home(home: Path, *, of_anybody: bool = False) -> None:
+def watch_home(home: Path) -> None:
     """Hide the secrets of this home, and those of our own environment.
 
-    In a home of another user, root opens no file for that, unless it works there: `of_anybody`.
+    In a home of another user, root opens no file for that: a process of that user does.
     """
     outgoing.known.add_source("environment", _own_environment)
-    if of_anybody or not _is_of_another_user(home):
+    if not _is_of_another_user(home):
         outgoing.known.add_source(home, HomeSecrets(home))
 
 
