@@ -62,7 +62,6 @@ def look(
     from hermes_doctor.core import known_secrets
     from hermes_doctor.core.home import Home
     from hermes_doctor.core.system import modules_of_root, separate_process
-    from hermes_doctor.diagnosis.probes import root_actions
     from hermes_doctor.hermes.knowledge import releases
 
     closed = _prepare(user, modules, plugins)
@@ -81,14 +80,7 @@ def look(
             raise type(why)(clean(str(why))) from None
         return result, [(one.value, one.name) for one in outgoing.known.all()]
 
-    actions = dict(root_actions.actions(home, user.uid))
-    if closed:
-        actions["module"] = modules_of_root.send
-        actions |= {"knowledge": releases.read_shipped, "used_words": known_secrets.judge_words}
-    if repairs:
-        from hermes_doctor.repair.gateway import root_actions as repairing
-
-        actions |= {**repairing.actions(home, user.uid), **more}
+    actions = {**_actions(home, user.uid, closed=closed, repairs=repairs), **more}
     with ExitStack() as until_the_end:
         until_the_end.enter_context(places.remembered())
         if lent is None:
@@ -104,6 +96,24 @@ def look(
         )
     outgoing.known.add(Secret(*secret) for secret in secrets)
     return result
+
+
+def _actions(home: Path, owner: int, *, closed: bool, repairs: bool) -> dict[str, Action]:
+    """What root does for a process of this user, to whom this tool may be closed."""
+    from hermes_doctor.core import known_secrets
+    from hermes_doctor.core.system import modules_of_root
+    from hermes_doctor.diagnosis.probes import root_actions
+    from hermes_doctor.hermes.knowledge import releases
+
+    actions = dict(root_actions.actions(home, owner))
+    if closed:
+        actions["module"] = modules_of_root.send
+        actions |= {"knowledge": releases.read_shipped, "used_words": known_secrets.judge_words}
+    if repairs:
+        from hermes_doctor.repair.gateway import root_actions as repairing
+
+        actions |= repairing.actions(home, owner)
+    return actions
 
 
 def owner_of(home: Path) -> Privileges | None:
