@@ -8,6 +8,7 @@ output go through the terminal that both processes have.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -35,11 +36,18 @@ def run(
     vault: Path | None = None,
     actions: Mapping[str, Action] = EMPTY,
 ) -> int:
-    """Run a command, as the owner of the home if root calls it; return its exit code."""
-    from hermes_doctor.cli import exits
+    """Run a command, as the owner of the home if root calls it; return its exit code.
+
+    If the home is lost, the command works in its vault only, and runs as the owner of that.
+    """
+    from hermes_doctor.cli import exits, separate_look
 
     if not home.path.is_dir():
-        return command()
+        place = vault or effective.load().vault(home.path)
+        if place is None or not place.is_dir() or separate_look.owner_of(place) is None:
+            return command()
+        work = partial(exits.end_here, command)
+        return exits.pass_on(separate_look.look(place, work, repairs=True, lent=()))
     return do(
         home,
         lambda: exits.end_here(command),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -205,6 +206,28 @@ def test_an_undo_that_needs_a_vault_of_root(place: Path, vault: Path) -> None:
 
     assert undone.code == 0, undone.err
     assert crash_server.state(home) == before
+
+
+@pytest.mark.needs("strace")
+@pytest.mark.parametrize(
+    "command", [("backup", "list"), ("backup", "verify", "--deep")], ids=" ".join
+)
+def test_the_vault_of_a_lost_home(place: Path, tmp_path: Path, command: tuple[str, ...]) -> None:
+    """It belongs to another user: root opens nothing in it."""
+    home, vault = support.healthy(place / "home"), place / "disk"
+    crash_server.chown(home)
+    vault.mkdir()
+    os.chown(vault, STRANGER, STRANGER)
+    for _ in range(2):
+        made = support.doctor("backup", "create", "--home", home, "--vault", vault)
+        assert made.code == 0, made.err
+    shutil.rmtree(home)
+
+    by_root, by_others = opened_by_root((*command, "--vault", str(vault)), home, tmp_path / "log")
+
+    assert [path for path in by_root if path.startswith(f"{vault}/")] == []
+    assert [path for path in by_others if path.startswith(f"{vault}/")], "it was not used"
+    assert {path.lstat().st_uid for path in vault.rglob("*")} == {STRANGER}
 
 
 def test_a_vault_that_is_not_there_yet(place: Path) -> None:
