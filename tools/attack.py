@@ -51,7 +51,7 @@ CLASSES = {
     "probe": ("tests/cli/test_probe_run.py",),
     "heartbeat": (
         "tests/checks/test_gateway_loop.py",
-        "tests/operations/watch/test_secret_options.py",
+        "tests/operations/watch/test_heartbeat.py",
     ),
     "learn": (
         "tests/scenarios/test_hostile_hermes.py",

@@ -243,10 +243,10 @@ class PageComparison:
         numbers = children_of(page, first_byte(step.number), cells)
         lows = [step.low, *keys] if step.table else [_LOWEST] * len(numbers)
         highs = [*keys, step.high] if step.table else [_HIGHEST] * len(numbers)
-        inner = [step.number] * (len(numbers) - 1)  # this page sets the limits between two children
-        limits = zip(lows, highs, [step.low_from, *inner], [*inner, step.high_from], strict=True)
-        children = zip(numbers, limits, strict=True)
-        below = [_Step(number, step.number, step.table, *limit) for number, limit in children]
+        inner = [step.number] * (len(numbers) - 1)  # this page sets the bounds between two children
+        bounds = zip(lows, highs, [step.low_from, *inner], [*inner, step.high_from], strict=True)
+        children = zip(numbers, bounds, strict=True)
+        below = [_Step(number, step.number, step.table, *bound) for number, bound in children]
         if step.number in self.pages.frames or not self._leaves(below):
             return below
         return [child for child in below if child.number in self.pages.frames]

@@ -321,10 +321,8 @@ def _records(
         (number,) = struct.unpack_from(">I", record)
         (stored,) = struct.unpack_from(">I", record, size + 4)
         page = record[4:-4]
-        checksum = nonce + sum(
-            page[place] for place in range(size - 200, 0, -200)
-        )  # every 200th byte
-        if not number or checksum & 0xFFFFFFFF != stored:
+        total = nonce + sum(page[place] for place in range(size - 200, 0, -200))  # every 200th byte
+        if not number or total & 0xFFFFFFFF != stored:
             return done
         if number <= pages:  # later pages are truncated anyway
             places.setdefault(number, at + 4)

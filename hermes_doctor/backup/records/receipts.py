@@ -237,8 +237,10 @@ def unsettled_logs(home: Home) -> list[SavedLog]:
         for id in _texts(receipt.get("saved"))
         if id not in settled and id == os.path.basename(id)
     ]
-    # A vault that is missing may be mounted again.
-    logs = [log for log in logs if os.path.lexists(log.root / log.id) or not log.root.is_dir()]
+    # A vault that is missing may be mounted again. Only root may be able to look into its folder.
+    logs = [
+        log for log in logs if os.path.lexists(log.root / log.id) or not os.path.isdir(log.root)
+    ]
     return sorted(logs, reverse=True)[:MOST_LOGS]
 
 

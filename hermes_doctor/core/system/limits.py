@@ -1,4 +1,4 @@
-"""Limit the time and the memory that this process takes.
+"""Limit the time and the memory that this process takes, and say which drive does not answer.
 
 Every limit of a probe guards against something that never answers: a dead network drive, a
 service manager that hangs. Measured by the clock alone, such a limit would also end probes that

@@ -96,7 +96,7 @@ MOST_NAMES = 20_000
 NAMES_IN = "names in "
 """Before the path of a folder: the state is that of the names in it."""
 BEATS = ("gateway.heartbeat", "ticker_heartbeat", "ticker_last_success")
-"""Files that a gateway writes all the time; `live_facts` tells whether they are too old."""
+"""Files that a gateway writes all the time; `what_changed` tells whether they are too old."""
 _WITHOUT_TIMES = ("/proc/", "/sys/")
 _UNSTABLE = -1
 """In the place of a time that a later change may leave as it is."""

@@ -46,8 +46,10 @@ class Written(NamedTuple):
     notes: tuple[str, ...]
     kept: bool
     """Whether it was written."""
-    state: tuple[bool, bool, bool, tuple[EndedRun, ...]]
-    """What the recorder keeps: `_off`, `_gap`, `_verified` and `_runs`."""
+    off: bool
+    gap: bool
+    verified: bool
+    runs: tuple[EndedRun, ...]
 
 
 class Recorder:
@@ -158,15 +160,21 @@ class Recorder:
             self._written = self._waiting = self.rounds = None
             return [f"could not write the history: {done}"]
         self._written = seen if done.kept else None
-        self._waiting = None
-        self._off, self._gap, self._verified, (*self._runs,) = done.state
+        self._waiting, self._runs, self._verified = None, [*done.runs], done.verified
+        self._off, self._gap = done.off, done.gap
         return [*done.notes]
 
     def _write_in_copy(self, seen: Observation) -> Written:
         """Write in a copy of the process; return what the original has to know."""
         notes = self._guarded(lambda: self._write_here(seen))
-        state = (self._off, self._gap, self._verified, tuple(self._runs))
-        return Written(tuple(notes), self._written is seen, state)
+        return Written(
+            tuple(notes),
+            kept=self._written is seen,
+            off=self._off,
+            gap=self._gap,
+            verified=self._verified,
+            runs=tuple(self._runs),
+        )
 
     def _write_here(self, seen: Observation) -> list[str]:
         try:

@@ -28,10 +28,10 @@ from hermes_doctor.operations.watch.events import EventPrinter
 from hermes_doctor.operations.watch.examination_apart import ExaminationApart, Separate
 from hermes_doctor.operations.watch.heal import Healer
 from hermes_doctor.operations.watch.healing_apart import RepairApart
+from hermes_doctor.operations.watch.heartbeat import FAIL_OPTION, OPTION, HeartbeatSender
 from hermes_doctor.operations.watch.muting import Muting
 from hermes_doctor.operations.watch.notices import Notices
 from hermes_doctor.operations.watch.rounds import Watch
-from hermes_doctor.operations.watch.secret_options import FAIL_OPTION, OPTION, HeartbeatSender
 from hermes_doctor.operations.watch.store import WatchStateFiles
 from hermes_doctor.repair.schedule import jobs
 from hermes_doctor.repair.schedule.jobs import format_duration

@@ -20,7 +20,7 @@ from hermes_doctor.core.redaction import clean
 from hermes_doctor.core.system import limits
 from hermes_doctor.operations.watch import secret_options
 from hermes_doctor.operations.watch.events import WatchEvent
-from hermes_doctor.operations.watch.secret_options import WebAddress
+from hermes_doctor.operations.watch.web_address import WebAddress
 
 if TYPE_CHECKING:
     from pathlib import Path

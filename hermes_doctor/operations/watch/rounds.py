@@ -19,9 +19,9 @@ from hermes_doctor.operations.watch import changes, clocks
 from hermes_doctor.operations.watch.clocks import ClockReading, MachineClock
 from hermes_doctor.operations.watch.events import EventKind, WatchEvent, state_summary
 from hermes_doctor.operations.watch.heal import Healer
+from hermes_doctor.operations.watch.heartbeat import HeartbeatSender
 from hermes_doctor.operations.watch.home_reachable import reach_home
 from hermes_doctor.operations.watch.notices import Notices
-from hermes_doctor.operations.watch.secret_options import HeartbeatSender
 from hermes_doctor.operations.watch.signals import Signals, StopRequested
 from hermes_doctor.operations.watch.state import MAX_DEEDS, WatchState
 from hermes_doctor.operations.watch.store import WatchStateFiles

@@ -29,7 +29,6 @@ from hermes_doctor.hermes.logs import stream
 from hermes_doctor.hermes.logs.entry import LogWindow
 from hermes_doctor.hermes.processes.process_stat import ProcessDetails
 from hermes_doctor.hermes.processes.sockets import Connection
-from hermes_doctor.operations.watch import what_changed
 
 _WHAT = "changes of the home"
 LIMIT = 10.0
@@ -73,7 +72,7 @@ class Look:
     def _facts_and_change(self, last: Examined | None) -> tuple[dict[str, str], str | None]:
         cached_calls.enter(cached_calls.WatchedThread())  # no probe needs a thread of its own
         probes = Probes(self._home, paid_requests=False)
-        facts = what_changed.ask(probes)
+        facts = ask(probes)
         return facts, self._change_since(last, probes, facts)
 
     def _change_since(
@@ -88,7 +87,7 @@ class Look:
                 return name
         if path := remembered_files.find_change(last.paths):
             return path
-        return "output of the gateway" if what_changed.has_new_output(probes, last.began) else None
+        return "output of the gateway" if has_new_output(probes, last.began) else None
 
     def record(self) -> None:
         """Record what the examination looks at that begins now."""

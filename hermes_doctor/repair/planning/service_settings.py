@@ -50,8 +50,8 @@ def drop_in(
         before, expect = b"", ABSENT
     except CouldNotLook as doubt:
         raise CannotFix(str(doubt)) from None
-    text = before.decode("utf-8", "replace")
-    kept = (text or HEADER).splitlines(keepends=True)
+    content = before.decode("utf-8", "replace")
+    kept = (content or HEADER).splitlines(keepends=True)
     for name, value in lines.items():
         new = f'Environment="{name}={_quoted(value)}"\n' if variables else f"{name}={value}\n"
         start = f'Environment="{name}=' if variables else f"{name}="

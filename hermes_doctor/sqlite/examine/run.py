@@ -133,9 +133,7 @@ class Examination:
         if how == query_process.LEFTOVER_LOG:
             try:
                 reader = InProcess(self.found.files.path, how)
-                seconds = self.found.patience(
-                    self.deep, 1
-                )  # SQLite tells how many frames are valid
+                seconds = self.found.patience(self.deep, 1)
                 answer = reader.ask("SELECT count(*) FROM sqlite_master", seconds)
                 index = ShmHeader.parse(answer.log_index)  # tells how many frames are valid
                 committed = index.committed if index else 0

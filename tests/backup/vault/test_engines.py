@@ -215,7 +215,7 @@ def test_the_password_is_asked_for(
 ) -> None:
     """By us, once for all that restic is called for: its own question nobody would see."""
     answers = iter([PASSWORD, "a slip", PASSWORD, PASSWORD])
-    monkeypatch.setattr(engines, "_asked", lambda _: next(answers))
+    monkeypatch.setattr(engines, "getpass", lambda _: next(answers))
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: True))
     monkeypatch.setenv("RESTIC_CACHE_DIR", str(tmp_path / "cache"))
     for name in ("RESTIC_PASSWORD", "RESTIC_PASSWORD_FILE", "RESTIC_PASSWORD_COMMAND"):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from hermes_doctor.core.model import Trouble
-from hermes_doctor.operations.watch.secret_options import HeartbeatSender
+from hermes_doctor.operations.watch.heartbeat import HeartbeatSender
 from tests.helpers import budget
 from tests.helpers.pings import Pings, pings
 
