@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from hermes_doctor.backup.vault import free_space
 from hermes_doctor.backup.vault.vault import Vault
 from hermes_doctor.core.home import Home
+from hermes_doctor.core.model import Trouble
 from hermes_doctor.core.system import disk, files, privileges
 from hermes_doctor.core.system.closed_folders import LentFolder
 
@@ -23,16 +25,16 @@ def lend(
     creates: bool = False,
     needed: bool = True,
 ) -> Iterator[list[LentFolder]]:
-    """Yield the vaults that the owner cannot use alone; one that is missing may be created.
+    """Yield the vaults that only root may use; one that is missing may be created.
 
-    Those of another user are left out. A created one is removed again if nothing was put into it.
+    A created one is removed again if nothing was put into it. If a vault is `needed`, raise Trouble
+    where it cannot be lent safely; otherwise leave it out.
     """
     lent: list[LentFolder] = []
     created: list[Path] = []
     for chosen in filter(None, vaults):
         place = chosen.expanduser().absolute()
-        user = privileges.of(place / "_")
-        if user and (user.can_reach or user.uid != owner or place.is_relative_to(home.path)):
+        if privileges.of(place / "_") is not None:
             continue
         if not place.exists():
             if not creates:
@@ -40,13 +42,34 @@ def lend(
             free_space.create_folder(place, owner)
             created.append(place)
         place = place.resolve()
-        lent.append(LentFolder(place, user is None, _of_others(place, home), needed))
+        if why := _refused(place, home):
+            if needed:
+                raise why
+            continue
+        lent.append(LentFolder(place, _of_others(place, home), needed))
     try:
         yield lent
     finally:
         for place in created:
             with contextlib.suppress(OSError):  # it is not empty
                 disk.remove_folder(place)
+
+
+def _refused(vault: Path, home: Home) -> Trouble | None:
+    """Why a vault cannot be lent: it would hide the home, or other users could enter it."""
+    if home.path.is_relative_to(vault):
+        return Trouble(
+            "The vault {vault} contains the home. Nothing was changed. To use another folder: "
+            "--vault DIR",
+            vault=vault,
+        )
+    if os.stat(vault).st_mode & 0o077:
+        return Trouble(
+            "Other users may enter the vault {vault}. Nothing was changed. To solve it: "
+            "chmod 700 {vault}",
+            vault=vault,
+        )
+    return None
 
 
 def _of_others(vault: Path, home: Home) -> tuple[str, ...]:

@@ -14,6 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from hermes_doctor.core.system import accounts, privileges
+from hermes_doctor.core.system.closed_folders import LentFolder
+from hermes_doctor.core.system.separate_process import run_as
+from hermes_doctor.operations.updates import git_rollback, root_actions
 from tests.cli.test_separate_look import opened_by_root
 from tests.cli.test_separate_work import closed_tool, sick
 from tests.helpers import crash_server, support
@@ -228,6 +232,60 @@ def test_the_vault_of_a_lost_home(place: Path, tmp_path: Path, command: tuple[st
     assert [path for path in by_root if path.startswith(f"{vault}/")] == []
     assert [path for path in by_others if path.startswith(f"{vault}/")], "it was not used"
     assert {path.lstat().st_uid for path in vault.rglob("*")} == {STRANGER}
+
+
+def test_a_vault_that_is_not_lent(place: Path) -> None:
+    """One that contains the home would hide it; into an open one others could bring programs."""
+    (place / "closed").mkdir(0o700)
+    home = support.healthy(place / "closed" / "bots" / "one")
+    crash_server.chown(home)
+    above, open_to_all = home.parent, place / "closed" / "open"
+    above.chmod(0o700)
+    open_to_all.mkdir(0o755)
+    for vault, why in ((above, "contains the home"), (open_to_all, "chmod 700")):
+        done = support.doctor("backup", "create", "--home", home, "--vault", vault)
+        assert (done.code, why in done.err) == (2, True), done.err
+        assert os.listdir(vault) == (["one"] if vault == above else [])
+
+
+def test_programs_of_the_owner_see_no_vault_and_no_secret(place: Path, vault: Path) -> None:
+    """Git, which runs what a checkout names, is started by root outside of the process."""
+    home, seen = support.healthy(place / "home"), place / "seen"
+    code = home / "hermes-agent"
+    git = ("git", "-C", str(code), "-c", "user.name=x", "-c", "user.email=x@x")
+    code.mkdir()
+    subprocess.run(["git", "init", "-q", str(code)], check=True)
+    support.put(code / ".gitattributes", "* filter=spy\n")
+    support.put(code / "pyproject.toml", '[project]\nname = "hermes-agent"\nversion = "0.19.0"\n')
+    subprocess.run([*git, "add", "."], check=True)
+    subprocess.run([*git, "commit", "-qm", "x"], check=True)
+    spy = support.put(
+        place / "spy.sh",
+        f"#!/bin/sh\nls {vault} >{seen}/vault 2>&1\nenv >{seen}/env\ntty <&2 >{seen}/tty; cat\n",
+        0o755,
+    )
+    seen.mkdir(mode=0o777)
+    seen.chmod(0o777)
+    subprocess.run([*git, "config", "filter.spy.clean", str(spy)], check=True)
+    support.put(code / "pyproject.toml", '[project]\nname = "hermes-agent"\nversion = "0.19.1"\n')
+    crash_server.chown(home)
+    account = accounts.account(STRANGER)
+    actions = root_actions.actions(home, STRANGER)
+    user = privileges.owner_of_home(home)
+    assert user is not None
+
+    def work() -> bool | None:
+        return git_rollback.is_clean(str(code), account)
+
+    lent = [LentFolder(vault)]
+    os.environ["RESTIC_PASSWORD"] = "zQcanaryRoot"
+    try:
+        assert run_as(user, work, actions, lent=lent) is False
+    finally:
+        del os.environ["RESTIC_PASSWORD"]
+    assert "Permission denied" in (seen / "vault").read_text()
+    assert "zQcanaryRoot" not in (seen / "env").read_text()
+    assert (seen / "env").stat().st_uid == STRANGER
 
 
 def test_a_vault_that_is_not_there_yet(place: Path) -> None:

@@ -23,7 +23,7 @@ from hermes_doctor.backup.vault import blocks
 from hermes_doctor.backup.vault.engines import find_program
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CouldNotLook, Trouble
-from hermes_doctor.core.system import disk, limits
+from hermes_doctor.core.system import disk, limits, privileges
 from hermes_doctor.core.system.files import read
 
 SUFFIX = ".tar.age"
@@ -124,10 +124,15 @@ def run(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run age; raise Trouble with its error message if it fails."""
     command = find_program("age")
-    with terminal_for(lock.passphrase_file, new=new) as terminal:
+    with (
+        contextlib.ExitStack() as opened,
+        terminal_for(lock.passphrase_file, new=new) as terminal,
+    ):
+        words, key_files = _opened_keys(words, opened)
         with limits.lifted():
             age = subprocess.Popen(
                 [command, *words],
+                pass_fds=key_files,
                 stdin=subprocess.PIPE if stdin is None else stdin,
                 stdout=subprocess.PIPE if stdout is None else stdout,
                 stderr=subprocess.PIPE,
@@ -142,6 +147,21 @@ def run(
                     blame(age)
                 raise
             blame(age)
+
+
+def _opened_keys(words: Sequence[str], opened: contextlib.ExitStack) -> tuple[list[str], list[int]]:
+    """Open key files in folders of other users as these users: a link could lead root elsewhere."""
+    named, fds = [*words], []
+    for at, option in enumerate(words[:-1]):
+        path = Path(words[at + 1])
+        if option not in ("-i", "-R") or privileges.of(path.absolute()) is None:
+            continue
+        try:
+            fds.append(opened.enter_context(blocks.open_as_owner(path.absolute())))
+        except (OSError, CouldNotLook):
+            raise Trouble("Could not read the key file {path}.", path=path) from None
+        named[at + 1] = f"/dev/fd/{fds[-1]}"
+    return named, fds
 
 
 def encrypting(

@@ -46,11 +46,9 @@ _HERE = -100
 
 
 class LentFolder(NamedTuple):
-    """A folder that root lets a process of a home's owner use, without symlinks in its path."""
+    """A folder of root's that a process of a home's owner may use; no symlink is in its path."""
 
     path: Path
-    of_root: bool = True
-    """Whether it belongs to root; otherwise to the owner, below a folder that root has closed."""
     hidden: tuple[str, ...] = ()
     """Names in it whose content the process does not see."""
     needed: bool = True
@@ -75,8 +73,7 @@ def show(user: Privileges, home: Path | None, lent: Sequence[LentFolder] = ()) -
         for folder in lent:
             with _lending(folder):
                 mounts.separate()
-                mapped = user if folder.of_root else None
-                sources[folder] = opened.enter_context(mounts.second(folder, mapped))
+                sources[folder] = opened.enter_context(mounts.second(folder, user))
         if home is not None:
             with _explained(CouldNotLook, _NOT_SHOWN, path=home, folder=_closed(home, user)):
                 mounts.separate()
@@ -149,10 +146,10 @@ def shown_to_program(folder: Path, user: Privileges) -> Iterator[Callable[[], No
                 path=folder,
             )
         with _explained(Trouble, _NOT_SHOWN_TO_PROGRAM, path=folder):
-            mount = mounts.second_to_read(fd)
-        opened.callback(os.close, mount)
+            os.close(mounts.second_to_read(fd))
 
         def show() -> None:
+            mount = mounts.second_to_read(fd)  # for each program its own
             mounts.separate()
             mounts.mount("tmpfs", user.folder, "tmpfs", _NO_PROGRAMS, "mode=755,size=1m")
             os.umask(0o022)
@@ -226,17 +223,13 @@ class _Mounts:
         self._check(self._library.mount(*words, ctypes.c_ulong(flags), data.encode()))
 
     @contextmanager
-    def second(self, folder: LentFolder, user: Privileges | None) -> Iterator[int]:
-        """Open a second mount of a folder; with a user, root's files in it belong to that user."""
+    def second(self, folder: LentFolder, user: Privileges) -> Iterator[int]:
+        """Open a second mount of a folder, in which the files of root belong to the user."""
         with contextlib.ExitStack() as opened:
             mount = self._call(_OPEN_TREE, _HERE, os.fsencode(folder.path), _CLONE | os.O_CLOEXEC)
             opened.callback(os.close, mount)
-            rights = _READ_ONLY if folder.read_only else 0
-            if user is not None:
-                users = opened.enter_context(self._users(user))
-                self._limit(mount, rights | _TRANSLATE_USERS | _NO_PROGRAMS, users)
-            elif rights:
-                self._limit(mount, rights)
+            rights = _TRANSLATE_USERS | _NO_PROGRAMS | (_READ_ONLY if folder.read_only else 0)
+            self._limit(mount, rights, opened.enter_context(self._users(user)))
             yield mount
 
     def second_to_read(self, folder: int) -> int:

@@ -31,7 +31,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-from hermes_doctor.core.lazy import NamedTuple
+from hermes_doctor.core.lazy import NamedTuple, pattern
 from hermes_doctor.core.model import CannotFix, CouldNotLook, Trouble
 from hermes_doctor.core.system import closed_folders, files, limits, root_parent, transfer
 from hermes_doctor.core.system.closed_folders import LentFolder
@@ -315,6 +315,10 @@ def _describe(error: BaseException) -> str:
     return f"it failed ({type(error).__name__}: {error}{place})"
 
 
+_SECRET_NAME = pattern(
+    r"KEY|TOKEN|SECRET|PASS|CRED|AUTH|COOKIE|^(AWS|AZURE|B2|GOOGLE|OS|RESTIC|RCLONE|ST)_|(?i:_proxy)$"
+)
+"""Variables of root's that may hold a secret, such as those for restic."""
 _NO_NEW_PRIVS, _SET_DUMPABLE, _DEATH_SIGNAL = 38, 4, 1
 
 
@@ -334,8 +338,10 @@ def become_permanently(user: Privileges, parent: int) -> None:
         os._exit(1)
     if 0 in os.getresuid():
         raise CouldNotLook("could not give up root's rights")
-    for name in ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"):  # root's, not this user's
-        os.environ.pop(name, None)
+    for name in {*os.environ} & {"XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"}:  # root's own
+        del os.environ[name]
+    for name in filter(_SECRET_NAME.search, [*os.environ]):  # programs would show it to the user
+        del os.environ[name]
     files.keep_user_home()
     os.environ["HOME"] = _folder_of(user.uid)
     os.chdir("/")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from hermes_doctor.core.lazy import NamedTuple
 from hermes_doctor.core.model import CannotFix
-from hermes_doctor.core.system import limits
+from hermes_doctor.core.system import limits, root_parent
 from hermes_doctor.core.system.accounts import Account, refuse_untrusted
 from hermes_doctor.hermes.installation.details import InstallationDetails
 from hermes_doctor.hermes.installation.find import git_folder
@@ -149,17 +150,35 @@ def _git(checkout: str, user: Account, *words: str) -> str:
     ):  # these name programs
         if place == Path(checkout) or os.path.lexists(place):
             refuse_untrusted(place, user)
-    options: dict[str, object] = user.options()
+    command = ["git", "-C", checkout, "-c", "core.fsmonitor=false", *words]
+    if root_parent.is_separate():  # git runs programs that the checkout names
+        code, said = root_parent.ask_root("git", command)
+    else:
+        code, said = run_git(command, user)
+    if code:
+        raise CannotFix(
+            "git {command} failed in {folder} with exit code {code}.",
+            command=words[0],
+            folder=checkout,
+            code=code,
+        )
+    return str(said)
+
+
+def run_git(command: Sequence[str], user: Account) -> tuple[int, str]:
+    """Run git as this user, without a terminal; return its exit code and output."""
     env = dict(os.environ) if user.is_us else login_environment(user)
+    options: dict[str, object] = user.options()
     try:
         with limits.lifted():
             done = subprocess.run(
-                ["git", "-C", checkout, "-c", "core.fsmonitor=false", *words],
+                command,
                 env={**env, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"},
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=LIMIT,
+                start_new_session=True,
                 check=False,
                 **options,  # type: ignore[call-overload]
             )
@@ -168,11 +187,4 @@ def _git(checkout: str, user: Account, *words: str) -> str:
             "Could not run git ({reason}). Install git or correct the PATH.",
             reason=type(error).__name__,
         ) from None
-    if done.returncode:
-        raise CannotFix(
-            "git {command} failed in {folder} with exit code {code}.",
-            command=words[0],
-            folder=checkout,
-            code=done.returncode,
-        )
-    return os.fsdecode(done.stdout)
+    return done.returncode, os.fsdecode(done.stdout)

@@ -1,7 +1,9 @@
-"""What root does for a process that updates another user's home whose Hermes is in a container.
+"""What root does for a process that updates another user's home.
 
-This page is the whole list. Who may talk to the container engine controls the machine, so root
-itself finds the containers of the home, plans what is done with them, and runs nothing else.
+This page is the whole list. Git runs as the owner of the home, because a checkout names programs
+that it runs. The rest is for a Hermes in a container. Who may talk to the container engine controls
+the machine, so root itself finds the containers of the home, plans what is done with them, and runs
+nothing else.
 """
 
 from __future__ import annotations
@@ -13,11 +15,12 @@ from pathlib import Path
 
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import CannotFix
+from hermes_doctor.core.system.accounts import account
 from hermes_doctor.core.system.separate_process import Action
 from hermes_doctor.diagnosis.probes.root_actions import Containers
 from hermes_doctor.hermes.installation.details import IMAGE, InstallationDetails
 from hermes_doctor.hermes.supervisors import docker
-from hermes_doctor.operations.updates import images
+from hermes_doctor.operations.updates import git_rollback, images
 from hermes_doctor.operations.updates.rollback import LIMIT
 from hermes_doctor.repair.gateway.manager_commands import run_command
 
@@ -32,6 +35,7 @@ def actions(home: Path, owner: int) -> Mapping[str, Action]:
         "tag_previous_image": root.tag,
         "plan_recreation": root.plan,
         "recreate": root.run,
+        "git": lambda words: _git(owner, words),
     }
 
 
@@ -80,6 +84,13 @@ class _Root:
 
     def _found(self) -> tuple[str, list[str]]:
         return docker.engine() or "docker", self._containers.find(docker.PATIENCE) or []
+
+
+def _git(owner: int, words: Sequence[str]) -> list[object]:
+    """Run git as the owner, in root's own mounts and with the variables of a login."""
+    if list(words[:2]) != ["git", "-C"]:
+        raise CannotFix("Root runs only git.")
+    return [*git_rollback.run_git([*map(str, words)], account(owner))]
 
 
 def _update(id: str) -> str:

@@ -24,7 +24,7 @@ from hermes_doctor.core.system.own_environment import refuse_cached
 from hermes_doctor.diagnosis.plugins.load import Plugins
 from hermes_doctor.diagnosis.probes.probes import Probes
 from hermes_doctor.hermes.supervisors.units import SYSTEMD_USER
-from hermes_doctor.operations.watch import assembly, secret_options
+from hermes_doctor.operations.watch import assembly, heartbeat, secret_options
 from hermes_doctor.operations.watch.clocks import MachineClock
 from hermes_doctor.operations.watch.consent import Lease
 from hermes_doctor.operations.watch.store import WatchStateFiles
@@ -76,8 +76,8 @@ def install(manager: JobManager, job: Job, chosen: assembly.WatchOptions) -> boo
     secrets = (
         (store.webhook, ways.webhook, "--notify-webhook"),
         (store.command, ways.command, "--notify-command"),
-        (store.heartbeat, chosen.heartbeat, secret_options.OPTION),
-        (store.heartbeat_fail, chosen.heartbeat_fail, secret_options.FAIL_OPTION),
+        (store.heartbeat, chosen.heartbeat, heartbeat.OPTION),
+        (store.heartbeat_fail, chosen.heartbeat_fail, heartbeat.FAIL_OPTION),
     )
     before = {path: _kept(store, path) for path in store.secrets if os.path.lexists(path)}
     folders = [*_missing(store.folder), *_missing(places.SYSTEM)]
@@ -221,8 +221,8 @@ def _options(
         ("--notify-command", ways.command and f"@{store.command}"),
         ("--notify-webhook", ways.webhook and f"@{store.webhook}"),
         ("--notify-hermes", ways.hermes),
-        (secret_options.OPTION, chosen.heartbeat and f"@{store.heartbeat}"),
-        (secret_options.FAIL_OPTION, chosen.heartbeat_fail and f"@{store.heartbeat_fail}"),
+        (heartbeat.OPTION, chosen.heartbeat and f"@{store.heartbeat}"),
+        (heartbeat.FAIL_OPTION, chosen.heartbeat_fail and f"@{store.heartbeat_fail}"),
         ("--fail-on", chosen.fail_on),
         ("--metrics", chosen.metrics),
         *(("--plugins", folder) for folder in folders),

@@ -93,6 +93,11 @@ def run_command(
     if user is None and command[0] in BY_ROOT and root_parent.is_separate():
         code, said = root_parent.ask_root("run", list(command), limit)
         return CommandResult(int(code), clean(str(said)))
+    if user is not None and command[0] not in BY_ROOT and root_parent.is_separate():
+        # The owner's programs must not see what root shows to this process.
+        given = (list(command), dict(env or {}), limit, str(cwd or "/"))
+        code, said = root_parent.ask_root("run_as_owner", *given, descriptors=pass_fds)
+        return CommandResult(int(code), clean(str(said)))
     program = _program(command[0], user)
     options: dict[str, object] = user.options() if user else {}
     try:

@@ -3,8 +3,8 @@
 This page is the whole list. Root does something only to a service or a container that it has found
 itself to be of this home, to a process that is a gateway of this home, to a file in a folder of the
 home's owner, and to the record of root's own last question. It opens a file of the home's owner
-that a process has open. A gateway is started as the home's owner, so it does not matter which
-command that is.
+that a process has open. A gateway and other programs of the owner, such as pip, are started as the
+home's owner, so it does not matter which commands these are.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ def actions(home: Path, owner: int) -> Mapping[str, Action]:
         "run": root.run,
         "begin": root.begin,
         "start_gateway": root.start_gateway,
+        "run_as_owner": root.run_as_owner,
         "exit_code": root.exit_code,
         "signal_gateway": root.signal_gateway,
         "give": lambda *given, descriptors: privileges.give_as_root(owner, *given, *descriptors),
@@ -101,6 +102,26 @@ class _Root:
             return [1, "no such container"]
         env = os.environ if command[0] in ("docker", "podman") else None
         return [*manager_commands.run_command(command, env=env, limit=float(limit))]
+
+    def run_as_owner(
+        self,
+        words: Sequence[str],
+        env: Mapping[str, str],
+        limit: float,
+        folder: str,
+        *,
+        descriptors: Sequence[int] = (),
+    ) -> list[object]:
+        """Run a command as the home's owner, in root's own mounts and without root's variables."""
+        done = manager_commands.run_command(
+            [*map(str, words)],
+            user=self._owner,
+            env={str(name): str(value) for name, value in env.items()},
+            limit=float(limit),
+            cwd=Path(folder),
+            pass_fds=descriptors,
+        )
+        return [*done]
 
     def begin(self, words: Sequence[str]) -> int:
         """Start such a command without waiting for its end."""

@@ -130,18 +130,6 @@ def test_a_lent_folder(volume: Path, vault: Path) -> None:
     assert os.listdir(vault / "other") == ["copy"], "only that process has these mounts"
 
 
-def test_a_lent_folder_of_the_owner_s(volume: Path, vault: Path) -> None:
-    """One that root has closed to him is shown as it is."""
-    crash_server.chown(vault)
-
-    def work() -> str:
-        (vault / "new").write_text("x")
-        return (vault / "mine" / "copy").read_text()
-
-    assert run_as(user_of(volume), work, {}, lent=[LentFolder(vault, of_root=False)]) == "saved"
-    assert (vault / "new").stat().st_uid == STRANGER
-
-
 def test_what_cannot_be_lent(volume: Path, vault: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the right to mount, it is refused in one sentence that says what to do."""
 
