@@ -90,6 +90,10 @@ def test_to_a_folder_with_rsync(place: Path, mine: Path, tmp_path: Path) -> None
     assert [path for path in opened if not path.startswith(str(vault))] == []
     assert support.contents(mine / "there" / backup.name) == support.contents(backup)
     assert (mine / "there" / "trap").is_symlink()
+    (vault / "trap").unlink()
+    done = support.doctor("backup", "push", "--rsync", mine / "here", "--home", home)
+    assert done.code == 0, done.err
+    assert "compared byte by byte" in done.out
 
 
 @pytest.mark.needs("rsync")

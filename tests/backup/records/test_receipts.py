@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,11 +14,12 @@ from hermes_doctor.backup.records import receipts
 from hermes_doctor.backup.records.journal import ItemRecord, Journal
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import Gateway
+from hermes_doctor.core.system import privileges, separate_process
 from hermes_doctor.diagnosis.probes import gateway_view
 from hermes_doctor.hermes.processes.process_stat import start_moment, stat
 from hermes_doctor.hermes.processes.runtime_files import GatewayLife
 from hermes_doctor.hermes.supervisors.units import SYSTEMD_USER, Unit
-from tests.helpers import support
+from tests.helpers import crash_server, support
 
 NOW = datetime.now(UTC)
 """The time when each test starts: this file may have been loaded long before."""
@@ -118,3 +120,25 @@ def test_whose_start_it_was() -> None:
     later = Gateway(2, first + timedelta(seconds=90), "python")
     assert not gateway_view.is_own(later, unit("0"), list), "a loop inside the unit"
     assert own(70, 5, 6) and not own(40, 5) and not own(70, 50)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
+def test_a_vault_below_a_closed_folder(home: Path) -> None:
+    """Whoever may not look into it does not know that it is gone."""
+    with support.reachable_folder() as place:
+        (place / "closed").mkdir(0o700)
+        vault = place / "closed" / "vault"
+        theirs = support.copy_home(home, place / "home")
+        document = {"state": "done", "vault": str(vault), "saved": ["20261115-031500-1234f"]}
+        support.put(theirs / "backups/doctor/runs/one/run.json", json.dumps(document))
+        crash_server.chown(theirs)
+        user = privileges.owner_of_home(theirs)
+        assert user is not None
+
+        def work() -> list[str]:
+            return [log.id for log in receipts.unsettled_logs(Home(theirs))]
+
+        assert separate_process.run_as(user, work, {}) == ["20261115-031500-1234f"]
+        assert work() == ["20261115-031500-1234f"], "it may be mounted again"
+        vault.mkdir()
+        assert work() == [], "it is gone"
