@@ -297,7 +297,7 @@ def refuse_no_id(word: str) -> None:
     from hermes_doctor.backup.vault.whole_backup import BACKUP
 
     if not BACKUP.fullmatch(word):
-        raise Trouble("{id!r} is no id of a backup. Nothing was sent.", id=word)
+        raise Trouble("{id!r} is not the id of a backup. Nothing was sent.", id=word)
 
 
 def refuse_place(to: Path, home: Home) -> None:

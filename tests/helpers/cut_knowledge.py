@@ -45,7 +45,7 @@ class CutTool:
     def _numbers(self, last: str) -> None:
         config = json.loads((self.knowledge / "resolution.json").read_bytes())["config_version"]
         schema = json.loads((self.knowledge / "schemas" / "state.json").read_bytes())["releases"]
-        path = self.knowledge / "data.py"
+        path = self.knowledge / "releases.py"
         text = path.read_text()
         for line in (
             f"NEWEST = ({', '.join(map(str, parse_release(last)))})",
