@@ -107,17 +107,19 @@ def test_a_stranger_s_backup(home: Path, shared: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a stranger's files")
-def test_the_owner_s_backup_in_root_s_hands(home: Path, shared: Path) -> None:
+def test_the_owner_s_backup_in_root_s_hands() -> None:
     """What the home's owner made himself, root sees as well."""
-    create(home, shared)
-    id = create(home, shared)
-    crash_server.chown(home)
-    crash_server.chown(shared)
+    with support.reachable_folder() as place:
+        home, shared = support.healthy(place / "home"), place / "vault"
+        create(home, shared)
+        id = create(home, shared)
+        crash_server.chown(home)
+        crash_server.chown(shared)
 
-    done = support.doctor("backup", "verify", "--json", "--home", home, "--vault", shared)
+        done = support.doctor("backup", "verify", "--json", "--home", home, "--vault", shared)
 
-    assert done.code == 0, done.err
-    assert [one["id"] for one in done.json["backups"]] == [id]
+        assert done.code == 0, done.err
+        assert [one["id"] for one in done.json["backups"]] == [id]
 
 
 KILLED = """

@@ -310,6 +310,7 @@ GIVEN: dict[str, list[object]] = {
     "run": [["systemctl", "--system", "stop", OWN], 5.0],
     "begin": [["systemctl", "--system", "start", OWN]],
     "start_gateway": [["/bin/sh", "-c", "id -u"], {"PATH": "/usr/bin:/bin"}, 0o077],
+    "run_as_owner": [["/bin/sh", "-c", "id -u"], {"PATH": "/usr/bin:/bin"}, 5.0, "/"],
     "exit_code": [1, 0.0],
     "give": ["auth.json", STRANGER, STRANGER, True],
     "had_owner": [0, 0],
