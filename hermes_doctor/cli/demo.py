@@ -9,6 +9,7 @@ from pathlib import Path
 
 import typer
 
+from hermes_doctor.cli import exits
 from hermes_doctor.cli.option_values import load_plugins
 from hermes_doctor.core.home import Home
 from hermes_doctor.core.model import Severity
@@ -133,6 +134,8 @@ def _call(command: Callable[..., int], home: Path, *options: str) -> int:
     alone = typer.Typer(add_completion=False)
     alone.command()(command)
     code: int = alone(["--home", str(home), *options], standalone_mode=False)
+    if code == exits.INTERRUPTED:  # typer has caught the signal itself
+        raise KeyboardInterrupt
     return code
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from hermes_doctor.cli import demo
 from tests.helpers import fake_gateway, support
 from tools import releases
 
@@ -121,3 +122,13 @@ def test_no_gateway_is_started_in_a_kept_demo_home(tmp_path: Path) -> None:
     assert done.code == 1
     assert "This is an example home without Hermes, so no gateway is started." in done.out
     assert _users_of(tmp_path) == []
+
+
+def test_a_step_that_is_interrupted_ends_the_demo() -> None:
+    """Typer turns the signal into an exit code, after which the demo would go on."""
+
+    def interrupted(home: Path = Path("home")) -> int:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        demo._call(interrupted, Path("home"))

@@ -232,7 +232,7 @@ class Journal:
     # -- on the disk -----------------------------------------------------------------------
 
     def save(self) -> None:
-        """Write the journal to the disk; whoever changes a file or the machine does so before."""
+        """Write the journal to the disk, before a file or the machine is changed."""
         disk.make_folder(self.folder)
         document = {"schema": SCHEMA, **asdict(self)}  # paths are kept: undo needs them
         del document["opened_in"]

@@ -53,7 +53,7 @@ def decrypted(copy: NamedCopy) -> Iterator[PlainContent]:
 
 @contextmanager
 def _sent(source: int, given: int) -> Iterator[None]:
-    """Send a file to age meanwhile."""
+    """Send a file to age while the context lasts."""
     with socket.socket(fileno=given) as line:
 
         def send() -> None:
@@ -85,7 +85,7 @@ def content(given: int) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def received(source: int, target: int) -> Iterator[None]:
-    """Copy what age writes into a file meanwhile, and until its end."""
+    """Copy what age writes into a file, during the context and then to its end."""
     failed: list[OSError] = []
 
     def copy() -> None:

@@ -30,7 +30,7 @@ class FileSaver:
         self.earlier = partial.earlier
 
     def save(self, source: BackupSource) -> BackupEntry | None:
-        """Save one path; None if it vanished before. What changes meanwhile is tried again."""
+        """Save one path; None if it is gone. A file that changes during that is tried again."""
         for _ in range(TRIES):
             state = snapshot(source.path_str)
             try:

@@ -124,7 +124,7 @@ def test_whose_start_it_was() -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
 def test_a_vault_below_a_closed_folder(home: Path) -> None:
-    """Whoever may not look into it does not know that it is gone."""
+    """A user who may not look into that folder cannot know whether the vault is gone."""
     with support.reachable_folder() as place:
         (place / "closed").mkdir(0o700)
         vault = place / "closed" / "vault"
